@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.base.dtypes import result_type
+from tapegrad.dispatch.call_plans import call_plan
 from tapegrad.dispatch.dispatch import resolve, run
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.dispatch.views import MultiViewRequest, make_view, view_of
 from tapegrad.functions.arguments import as_input, has_dims, one_dim
 from tapegrad.functions.method_decorators import axis_view_method, method
 from tapegrad.functions.shapes import reshape, unsqueeze
+from tapegrad.native.abi import JOIN, CallPlan
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.tape.shape_table import LARGE, Shape
@@ -29,6 +33,9 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
     >>> tg.cat([tg.ones(1), tg.zeros(1)])
     tensor([1., 0.])
     """
+    found = _joined_natively(s.cat, tensors, dim)
+    if found is not None:
+        return found
     parts = _parts(tensors, "cat", ValueError)
     found = _joined(s.cat, parts, dim)
     if found is not None:
@@ -53,6 +60,7 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
 
 
 concat = concatenate = cat
+MOST = 3  # parts that compiled code joins: a record has room for so many inputs
 
 
 def stack(tensors: Any, dim: int = 0) -> Tensor:
@@ -63,6 +71,9 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
     tensor([[1., 1.],
             [0., 0.]])
     """
+    found = _joined_natively(s.stack, tensors, dim)
+    if found is not None:
+        return found
     parts = _parts(tensors, "stack")
     found = _joined(s.stack, parts, dim)
     if found is not None:
@@ -74,6 +85,15 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
     return run(
         s.stack, tuple(_one_type(parts)), {"dim": one_dim(dim, parts[0]._a.ndim + 1, "stack")}
     )
+
+
+def _joined_natively(op: Op, tensors: Any, dim: Any) -> Tensor | None:
+    """`cat` or `stack` of a few small Tensors in compiled code, if this has come before."""
+    compiled, kind = native_calls.planned, tensors.__class__
+    if compiled is None or (kind is not tuple and kind is not list) or dim.__class__ is not int:
+        return None
+    plan = _plans.get((op, dim, *[getattr(x, "_s", None) for x in tensors]))
+    return None if plan is None or plan.native is None else compiled(plan.native, *tensors)
 
 
 def _joined(op: Op, parts: list[Tensor], dim: Any) -> Tensor | None:
@@ -95,7 +115,7 @@ def _joined(op: Op, parts: list[Tensor], dim: Any) -> Tensor | None:
     plan = _plans.get(key) or _plan(parts, key)
     if plan is None:
         return None
-    word, shape, aux, entry = plan
+    word, shape, aux, entry, _ = plan
     r = np.empty(shape, kind)
     if op is s.cat:
         np.concatenate([x._a for x in parts], dim, out=r)
@@ -112,13 +132,23 @@ def _joined(op: Op, parts: list[Tensor], dim: Any) -> Tensor | None:
     return placed(r, tape, tape.append(word, places, shape, aux, entry, parts))
 
 
-_plans: dict[Any, tuple[int, Shape, int, Any]] = {}
-
-
-def _plan(parts: list[Tensor], key: Any) -> Any:
-    """The word, the shape of the whole, where the sweep finds how its parts lie, and what a record
-    keeps; None for what is wrong, or nothing that the compiled sweep knows.
+class _Plan(NamedTuple):
+    """The word of a record, the shape of the whole, where the sweep finds how its parts lie, what
+    the record keeps, and what compiled code does of it.
     """
+
+    word: int
+    shape: Shape
+    aux: int
+    entry: Any
+    native: CallPlan | None
+
+
+_plans: dict[Any, _Plan] = {}
+
+
+def _plan(parts: list[Tensor], key: Any) -> _Plan | None:
+    """The plan of a call; None for what is wrong, or nothing that the compiled sweep knows."""
     op, dim = key[:2]
     arrays = [x._a for x in parts]
     ndim = arrays[0].ndim + (op is s.stack)
@@ -136,8 +166,15 @@ def _plan(parts: list[Tensor], key: Any) -> Any:
         _plans.clear()
     kind = arrays[0].dtype
     specs = tuple([(a.shape, kind) for a in arrays])
-    entry = (*(None,) * (len(arrays) + 1), (params, specs))
-    _plans[key] = found = (op.code | DTYPE_BITS[kind], result.shape, layout[1], entry)
+    extra, native = (params, specs), None
+    if len(arrays) <= MOST:
+        rows = math.prod(result.shape[: dim % ndim]) or 1
+        native = call_plan(
+            op, result, layout, extra, (0,), operands=len(arrays), loops=JOIN, rows=rows
+        )
+    entry = (*(None,) * (len(arrays) + 1), extra)
+    word = op.code | DTYPE_BITS[kind]
+    _plans[key] = found = _Plan(word, result.shape, layout[1], entry, native)
     return found
 
 

@@ -309,7 +309,7 @@ class CachedViews(NamedTuple):
 # What a call is.  Of a view its operands are an array of the function, the tuple of its arguments
 # and the dict of those with names; of three operands, of these; in place of the target, an operand
 # or None, and the code; by a `CallPlan`, of this, the Tensor, the indices or None, and what is
-# written or None.
+# written or None, or of this and the Tensors that are joined.
 UNARY, BINARY, TERNARY, MATMUL, REDUCTION, CHANGE, PLANNED, VIEW = range(8)
 
 
@@ -348,8 +348,8 @@ READS_RESULT = 8  # the bit of the result; the operands' are 1, 2 and 4
 # product of matrices by NumPy's loop; a kernel of rows, that lie as `ops.axis_layout.packed` says;
 # passes of a `PassList`; reading at places, or writing there into a copy of the first operand, of a
 # kind of the compiled sweep's, of places that a row of the table of strides tells; a form of two
-# arrays, which a `FormCall` tells.
-UFUNC, KERNEL, SUM, GEMM, ROWS, PASSES, READ, WRITE, FORM = range(9)
+# arrays, which a `FormCall` tells; operands one after the other, in each of so many rows.
+UFUNC, KERNEL, SUM, GEMM, ROWS, PASSES, READ, WRITE, FORM, JOIN = range(10)
 
 
 class CallPlan(NamedTuple):

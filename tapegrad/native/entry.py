@@ -10,6 +10,7 @@ from tapegrad.kernels.memory import address, i8, room_i8
 from tapegrad.kernels.sweep.sweep_abi import ALIGNED, ALIGNED_IN_C_ORDER, KIND_MASK, KIND_SELECT
 from tapegrad.native.abi import (
     CHANGE,
+    JOIN,
     MATMUL,
     OPERANDS,
     PLANNED,
@@ -117,7 +118,8 @@ def call(frame_at, kind, code, a, b):
     elif kind == PLANNED:
         plan_at = int_value(frame, i8(given[0])[ITEMS + CallPlan.plan_at])
         count = Plan(plan_at).operands
-        objects[0] = given[1]
+        for k in range(count if Plan(plan_at).loops == JOIN else 1):
+            objects[k] = given[1 + k]
         if Plan(plan_at).index:
             objects[Plan(plan_at).index] = given[2]
         if Plan(plan_at).value:

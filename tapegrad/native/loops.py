@@ -1,12 +1,25 @@
 """Run the loops of a plan: NumPy's of ufuncs, sums and products, and the library's kernels."""
 
 from tapegrad.kernels.convolution_abi import Form
-from tapegrad.kernels.memory import address, call0, call1, call4, call8, f4, f8, i4, i8, room_i8
+from tapegrad.kernels.memory import (
+    address,
+    call0,
+    call1,
+    call3,
+    call4,
+    call8,
+    f4,
+    f8,
+    i4,
+    i8,
+    room_i8,
+)
 from tapegrad.kernels.sweep.arena import has_nan
 from tapegrad.kernels.sweep.sweep_abi import FIELD
 from tapegrad.native.abi import (
     FORM,
     GEMM,
+    JOIN,
     KERNEL,
     NO_OPERAND,
     NULL,
@@ -189,6 +202,19 @@ def run_form(operands, plan, result):
 
 
 @typed
+def run_join(frame, operands, plan, result):
+    """Write operands one after the other, row by row."""
+    to = i8(result)[ARRAY_DATA]
+    for row in range(plan.rows):
+        for k in range(plan.operands):
+            array = operands[k].array
+            nbytes = count_of(array) // plan.rows * plan.itemsize
+            call3(frame.memcpy, to, i8(array)[ARRAY_DATA] + row * nbytes, nbytes)
+            to += nbytes
+    return 0
+
+
+@typed
 def run_in_f8(operands, plan, source, count, to):
     """Run a loop that there is in float64 alone; `source` is of the operand that it reads."""
     if plan.loops == ROWS:
@@ -262,6 +288,8 @@ def run(frame, operands, plan, result):
         run_sum(frame, operands, plan, result)
     elif loops == GEMM:
         run_gemm(frame, operands, plan, result)
+    elif loops == JOIN:
+        run_join(frame, operands, plan, result)
     elif loops == PASSES:
         done = run_passes(frame, plan.loop, operands.array, result)
     else:

@@ -76,6 +76,7 @@ def general(monkeypatch):
     monkeypatch.setattr(views, "make_view", make_view)
     monkeypatch.setattr(views, "make_views", make_views)
     monkeypatch.setattr(reductions, "total", lambda *_: None)
+    monkeypatch.setattr(joining, "_joined_natively", lambda *_: None)
     monkeypatch.setattr(joining, "_joined", lambda *_: None)
 
 

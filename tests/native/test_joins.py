@@ -1,0 +1,62 @@
+"""A join in compiled code leaves behind what one in Python does."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.functions import joining
+from tapegrad.ops.core import table
+from tests.native.test_install import dtype, fresh_tape, native, outcome, placed
+
+pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
+__all__ = ["dtype", "fresh_tape", "native"]  # fixtures
+
+SAME = [[(2, 3)], [(2, 3), (2, 3)], [(3, 2, 2)] * 3, [(0, 2)] * 2]
+CALLS = [("stack", shapes, dim) for shapes in [*SAME, [(), ()]] for dim in (0, -1)]
+CALLS += [("cat", shapes, dim) for shapes in SAME for dim in (0, 1, -1)]
+CALLS += [("cat", [(2,), (5,)], 0), ("cat", [(4, 1, 3), (4, 0, 3), (4, 2, 3)], 1)]
+
+
+def tensors_of(shapes, dtype):
+    """A leaf, a result and a constant."""
+    rng = np.random.default_rng(0)
+    hows = ("leaf", "result", "constant")
+    arrays = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+    return [placed(array, how) for array, how in zip(arrays, hows, strict=False)]
+
+
+@pytest.mark.parametrize(("name", "shapes", "dim"), CALLS)
+def test_joins(name, shapes, dim, dtype, native, monkeypatch):
+    tensors, join = tensors_of(shapes, dtype), getattr(tg, name)
+    join(tensors, dim)  # which makes the plan
+    assert joining._joined_natively(table[name], tensors, dim) is not None
+    ours = outcome(join, (tensors, dim))
+    monkeypatch.setattr(joining, "_joined_natively", lambda *_: None)
+    theirs = outcome(join, (tensors, dim))
+    assert ours[0]._a.tobytes() == theirs[0]._a.tobytes()
+    assert (ours[0].shape, ours[0].dtype, ours[0]._s) == (
+        theirs[0].shape, theirs[0].dtype, theirs[0]._s,
+    )  # fmt: skip
+    assert ours[1].tolist() == theirs[1].tolist()
+    assert ours[2:] == theirs[2:]
+
+
+def test_what_is_refused_is_joined_in_python(native):
+    x = tg.tensor(np.arange(6.0).reshape(2, 3), requires_grad=True)
+    tg.cat((x, x))
+    tg.stack([x, x])
+    strided, complex_ = x.detach().t().contiguous().t(), x * (1 + 0j)
+    for other in (x.float(), complex_, strided, x.long(), x.numpy(force=True)):
+        for name in ("cat", "stack"):
+            assert joining._joined_natively(table[name], [x, other], 0) is None
+        assert tg.cat([x, other]).real.tolist() == 2 * x.tolist()
+    assert tg.cat(iter([x, x])).shape == (4, 3)
+    with tg.no_grad():
+        assert not tg.cat((x, x)).requires_grad
+    with pytest.raises(TypeError, match="takes a Tensor, got float"):
+        tg.cat([x, 1.0])
+    base = x * 1.0
+    view = base.view(2, 3)
+    base.mul_(2.0)
+    tg.cat([x, view]).sum().backward()  # what the view sees is on the tape by now
+    assert x.grad.tolist() == [[3.0] * 3] * 2
