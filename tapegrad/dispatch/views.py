@@ -26,7 +26,7 @@ from tapegrad.dispatch.dispatch import resolve, run
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.record_layout import classes, place_of
-from tapegrad.kernels.sweep.sweep_abi import SMALL
+from tapegrad.kernels.sweep.sweep_abi import KIND_VIEW, SMALL
 from tapegrad.native.abi import ViewPlan
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import PASSES, STRIDED, clone, expand, getitem
@@ -47,7 +47,9 @@ from tapegrad.tensor import F4, F8, INFERENCE, NO_GRAD, Chain, Tensor, View, num
 Params = dict[str, Any]
 _new = Tensor.__new__
 _new_view = View.__new__
-_strided = frozenset(op for op in table.values() if op.moves in STRIDED)
+_strided = frozenset(
+    op for op in table.values() if op.view and (op.moves in STRIDED or op.sweep == KIND_VIEW)
+)
 
 
 P = ParamSpec("P")

@@ -235,7 +235,7 @@ def _only_view_form(g: Any, *, shape: Shape, chain: Any) -> Any:
 
 # fmt: off
 as_strided = linear(
-    "as_strided", _as_strided, view=True, moves="storage",
+    "as_strided", _as_strided, view=True, moves="storage", sweep=KIND_VIEW, window=_as_strided,
     x=lambda g, x_spec, size, stride, offset, layout:
         unstride(g, shape=x_spec.shape, size=size, stride=stride, offset=offset, layout=layout),
     decomposition=_as_strided_form, kinds="fib",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.autograd import sweep
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels.sweep import sweep_abi
 from tests.conformance.checks import rules_only
@@ -140,6 +141,25 @@ def test_matrix_products_of_overlapping_rows(size, strides, turned):
             added = np.bincount(places.ravel(), want[0].numpy().ravel(), 20)
             np.testing.assert_allclose(got[0].numpy(), added, rtol=1e-12, atol=1e-13)
             np.testing.assert_allclose(got[1].numpy(), want[1].numpy(), rtol=1e-12, atol=1e-13)
+
+
+def test_views_of_a_storage_need_no_python(monkeypatch):
+    """Even where they show an element several times; if the operand is not in C order they do."""
+
+    def refuse(*_):
+        raise AssertionError("handed back to Python")
+
+    x = leaf(3, 4)
+    w = tg.tensor(np.arange(6.0).reshape(2, 3))
+    turned = (x * 1.0).t().as_strided((2, 3), (1, 2))
+    monkeypatch.setattr(sweep, "contributions", refuse)
+    for strides in ((1, 4), (1, 1), (0, 2)):
+        (g,) = tg.autograd.grad(x.as_strided((2, 3), strides, 1), x, w)
+        places = 1 + np.add.outer(np.arange(2) * strides[0], np.arange(3) * strides[1])
+        added = np.bincount(places.ravel(), w.numpy().ravel(), 12)
+        np.testing.assert_array_equal(g.numpy().ravel(), added)
+    with pytest.raises(AssertionError, match="handed back"):
+        turned.backward(w)
 
 
 def test_matrix_products_of_slices():
