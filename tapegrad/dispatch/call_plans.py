@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dispatch.record_layout import address
-from tapegrad.native.abi import CallPlan, Plan
+from tapegrad.native.abi import JOIN, CallPlan, Plan
 from tapegrad.ops.core import Op
 from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import DTYPE_BITS, SAVES
@@ -65,3 +65,12 @@ def call_plan(
     }  # fmt: skip
     words[:] = *Plan.words(**given), *y.shape, *tail
     return CallPlan(plan_at=at, words=words, keeps=(short, extra))
+
+
+def join_plan(
+    op: Op, arrays: Sequence[np.ndarray], y: np.ndarray, layout: tuple[int, int],
+    params: dict[str, Any], rows: int = 1,
+) -> CallPlan:  # fmt: skip
+    """The plan of a join in so many rows, or of a copy in C order."""
+    extra = params, tuple([(a.shape, a.dtype) for a in arrays])
+    return call_plan(op, y, layout, extra, (0,), operands=len(arrays), loops=JOIN, rows=rows)

@@ -1,6 +1,7 @@
 """Plan calls that read or write at chosen places of small Tensors: see `call_plans`.
 
-Indexing by Tensors, gathering and scattering, filling by masks, assignment, in place or not.
+Indexing by Tensors, gathering and scattering, filling by masks, assignment, in place or not; and
+copies in C order.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dispatch import call_plans
-from tapegrad.dispatch.call_plans import Key, add_plan, call_plan, count_call, plans
+from tapegrad.dispatch.call_plans import Key, add_plan, call_plan, count_call, join_plan, plans
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.inplace import run_inplace
 from tapegrad.dispatch.native_calls import native_calls
@@ -120,6 +121,8 @@ def _plan(
     op: Op, arrays: list[Any], y: np.ndarray, params: dict[str, Any], layout: tuple[int, int],
     changes: bool,
 ) -> CallPlan:  # fmt: skip
+    if op.moves == "identity":
+        return join_plan(op, arrays, y, layout, params)
     kind, (index_at, value_at) = op.sweep, _operands(op)
     named = "others" if op.variadic else op.inputs[index_at]
     bit = 1 << index_at if index_at > 0 else 0

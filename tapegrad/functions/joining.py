@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.base.dtypes import result_type
-from tapegrad.dispatch.call_plans import call_plan
+from tapegrad.dispatch.call_plans import join_plan
 from tapegrad.dispatch.dispatch import resolve, run
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.record_layout import layout_of
@@ -18,7 +18,7 @@ from tapegrad.dispatch.views import MultiViewRequest, make_view, view_of
 from tapegrad.functions.arguments import as_input, has_dims, one_dim
 from tapegrad.functions.method_decorators import axis_view_method, method
 from tapegrad.functions.shapes import reshape, unsqueeze
-from tapegrad.native.abi import JOIN, CallPlan
+from tapegrad.native.abi import CallPlan
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.tape.shape_table import LARGE, Shape
@@ -166,14 +166,12 @@ def _plan(parts: list[Tensor], key: Any) -> _Plan | None:
         _plans.clear()
     kind = arrays[0].dtype
     specs = tuple([(a.shape, kind) for a in arrays])
-    extra, native = (params, specs), None
+    entry = (*(None,) * (len(arrays) + 1), (params, specs))
+    word = op.code | DTYPE_BITS[kind]
+    native = None
     if len(arrays) <= MOST:
         rows = math.prod(result.shape[: dim % ndim]) or 1
-        native = call_plan(
-            op, result, layout, extra, (0,), operands=len(arrays), loops=JOIN, rows=rows
-        )
-    entry = (*(None,) * (len(arrays) + 1), extra)
-    word = op.code | DTYPE_BITS[kind]
+        native = join_plan(op, arrays, result, layout, params, rows)
     _plans[key] = found = _Plan(word, result.shape, layout[1], entry, native)
     return found
 

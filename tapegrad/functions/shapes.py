@@ -195,7 +195,10 @@ def contiguous(input: Tensor) -> Tensor:
     True
     """
     x = as_input(input, "contiguous")
-    return x if x.is_contiguous() else run(s.contiguous, (x,), {})
+    if x.is_contiguous():
+        return x
+    found = run_planned(s.contiguous, x, None, None)
+    return run_and_plan(s.contiguous, (x,), {}) if found is None else found
 
 
 @method

@@ -68,15 +68,17 @@ def operate(frame, tape, kind, code, given, count, call_plan):
     operands, plan = Operand(address(room_i8(OPERANDS))), Plan(address(room_i8(Plan.SIZE)))
     row_at, found, index, dtype = address(OpRow(frame.op_rows)[code]), 1, NO_INDEX, frame.bool_dtype
     plan.operands, plan.in_place = count, kind == CHANGE
+    flags = ALIGNED if kind == MATMUL else ALIGNED_IN_C_ORDER
     if kind == PLANNED:
         plan = Plan(call_plan)
         if plan.index:
             index = plan.index
         if plan.loop != KIND_MASK and plan.loop != KIND_SELECT:
             dtype = frame.int64
+        if plan.loops == JOIN:
+            flags = ALIGNED
     elif kind == TERNARY and OpRow(row_at).has_condition:
         index = 0
-    flags = ALIGNED if kind == MATMUL else ALIGNED_IN_C_ORDER
     itemsize = read_operands(frame, tape, given, count, operands, flags, index, dtype)
     if itemsize == 0:
         found = REFUSED

@@ -15,7 +15,7 @@ from tapegrad.kernels.memory import (
     room_i8,
 )
 from tapegrad.kernels.sweep.arena import has_nan
-from tapegrad.kernels.sweep.sweep_abi import FIELD
+from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, FIELD
 from tapegrad.native.abi import (
     FORM,
     GEMM,
@@ -43,6 +43,7 @@ from tapegrad.native.pyobjects import (
     F4_SIZE,
     F8_SIZE,
     FIRST_CLASS,
+    FLAGS,
     LOW_HALF,
     NDIM,
     SECOND_CLASS,
@@ -202,15 +203,42 @@ def run_form(operands, plan, result):
 
 
 @typed
+def copy_part(array, first, count, itemsize, to):
+    """Write some elements of an array, in C order, however they lie, one after the other."""
+    ndim, lengths, steps = i4(array + NDIM)[0], i8(i8(array)[ARRAY_SHAPE]), i8(i8(array)[STRIDES])
+    inner, pace, done = 1, 0, 0
+    if ndim:
+        inner, pace = lengths[ndim - 1], steps[ndim - 1]
+    while done < count:
+        at, rest = i8(array)[ARRAY_DATA], first + done
+        n = min(inner - rest % inner, count - done)
+        for d in range(ndim - 1, -1, -1):
+            at += rest % lengths[d] * steps[d]
+            rest //= lengths[d]
+        if itemsize == F4_SIZE:
+            for k in range(n):
+                i4(to)[done + k] = i4(at + k * pace)[0]
+        else:
+            for k in range(n):
+                i8(to)[done + k] = i8(at + k * pace)[0]
+        done += n
+    return 0
+
+
+@typed
 def run_join(frame, operands, plan, result):
     """Write operands one after the other, row by row."""
-    to = i8(result)[ARRAY_DATA]
+    to, itemsize = i8(result)[ARRAY_DATA], plan.itemsize
     for row in range(plan.rows):
         for k in range(plan.operands):
             array = operands[k].array
-            nbytes = count_of(array) // plan.rows * plan.itemsize
-            call3(frame.memcpy, to, i8(array)[ARRAY_DATA] + row * nbytes, nbytes)
-            to += nbytes
+            count = count_of(array) // plan.rows
+            if i4(array + FLAGS)[0] & ALIGNED_IN_C_ORDER == ALIGNED_IN_C_ORDER:
+                start = i8(array)[ARRAY_DATA] + row * count * itemsize
+                call3(frame.memcpy, to, start, count * itemsize)
+            else:
+                copy_part(array, row * count, count, itemsize, to)
+            to += count * itemsize
     return 0
 
 

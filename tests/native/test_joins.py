@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.dispatch import call_plans
+from tapegrad.dispatch.index_plans import run_planned
 from tapegrad.functions import joining
 from tapegrad.ops.core import table
+from tapegrad.ops.shape import contiguous
 from tests.native.test_install import dtype, fresh_tape, native, outcome, placed
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
@@ -17,17 +20,19 @@ CALLS += [("cat", shapes, dim) for shapes in SAME for dim in (0, 1, -1)]
 CALLS += [("cat", [(2,), (5,)], 0), ("cat", [(4, 1, 3), (4, 0, 3), (4, 2, 3)], 1)]
 
 
-def tensors_of(shapes, dtype):
-    """A leaf, a result and a constant."""
+def tensors_of(shapes, dtype, turned):
+    """A leaf, a result and a constant, or views of these whose elements lie the other way round."""
     rng = np.random.default_rng(0)
     hows = ("leaf", "result", "constant")
-    arrays = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
-    return [placed(array, how) for array, how in zip(arrays, hows, strict=False)]
+    arrays = [rng.standard_normal(s[::-1] if turned else s).astype(dtype) for s in shapes]
+    tensors = [placed(array, how) for array, how in zip(arrays, hows, strict=False)]
+    return [t.permute(*range(t.ndim)[::-1]) for t in tensors] if turned else tensors
 
 
+@pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize(("name", "shapes", "dim"), CALLS)
-def test_joins(name, shapes, dim, dtype, native, monkeypatch):
-    tensors, join = tensors_of(shapes, dtype), getattr(tg, name)
+def test_joins(name, shapes, dim, turned, dtype, native, monkeypatch):
+    tensors, join = tensors_of(shapes, dtype, turned), getattr(tg, name)
     join(tensors, dim)  # which makes the plan
     assert joining._joined_natively(table[name], tensors, dim) is not None
     ours = outcome(join, (tensors, dim))
@@ -41,12 +46,37 @@ def test_joins(name, shapes, dim, dtype, native, monkeypatch):
     assert ours[2:] == theirs[2:]
 
 
+VIEWS = {
+    "turned": lambda t: t.permute(2, 1, 0),
+    "every second": lambda t: t[:, ::2, 1:],
+    "backwards": lambda t: t.flip(1)[:, :, :2].permute(1, 0, 2),
+    "broadcast": lambda t: t[:, :1].expand(3, 4, 5),
+    "numbers": lambda t: t[:, 1, 2],
+}
+
+
+@pytest.mark.parametrize("how", ["leaf", "constant"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_copies_in_c_order(view, how, dtype, native, monkeypatch):
+    monkeypatch.setattr(call_plans, "TIMES", 1)
+    call_plans._calls.clear()
+    x = VIEWS[view](placed(np.random.default_rng(0).standard_normal((3, 4, 5)).astype(dtype), how))
+    theirs = outcome(x.contiguous, ())
+    assert run_planned(contiguous, x, None, None) is not None
+    ours = outcome(x.contiguous, ())
+    assert ours[0].is_contiguous()
+    assert ours[0]._a.tobytes() == theirs[0]._a.tobytes() == x._a.tobytes()
+    assert (ours[0].shape, ours[0]._s) == (theirs[0].shape, theirs[0]._s)
+    assert np.array_equal(ours[1], theirs[1])
+    assert ours[2:] == theirs[2:]
+
+
 def test_what_is_refused_is_joined_in_python(native):
     x = tg.tensor(np.arange(6.0).reshape(2, 3), requires_grad=True)
     tg.cat((x, x))
     tg.stack([x, x])
-    strided, complex_ = x.detach().t().contiguous().t(), x * (1 + 0j)
-    for other in (x.float(), complex_, strided, x.long(), x.numpy(force=True)):
+    complex_ = x * (1 + 0j)
+    for other in (x.float(), complex_, x.long(), x.numpy(force=True)):
         for name in ("cat", "stack"):
             assert joining._joined_natively(table[name], [x, other], 0) is None
         assert tg.cat([x, other]).real.tolist() == 2 * x.tolist()
