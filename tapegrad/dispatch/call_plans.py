@@ -57,8 +57,9 @@ def call_plan(
     tail_at = at + 8 * (Plan.SIZE + y.ndim)
     given: dict[str, int | Sequence[int]] = {
         **dict.fromkeys(Plan.fields, 0),
+        "itemsize": y.itemsize,
         **{name: tail_at if value is None else value for name, value in fields.items()},
-        "itemsize": y.itemsize, "ndim": y.ndim, "lengths": at + 8 * Plan.SIZE,
+        "ndim": y.ndim, "lengths": at + 8 * Plan.SIZE,
         "own_lengths": (0, 0), "short": id(short), "shape": shapes.number(y.shape),
         "word": op.code | DTYPE_BITS[y.dtype] | SAVES | layout[0], "aux": layout[1],
         "reads": (*reads, 0, 0)[:3], "extra": id(extra),
@@ -72,5 +73,8 @@ def join_plan(
     params: dict[str, Any], rows: int = 1,
 ) -> CallPlan:  # fmt: skip
     """The plan of a join in so many rows, or of a copy in C order."""
-    extra = params, tuple([(a.shape, a.dtype) for a in arrays])
-    return call_plan(op, y, layout, extra, (0,), operands=len(arrays), loops=JOIN, rows=rows)
+    extra, like = (params, tuple([(a.shape, a.dtype) for a in arrays])), arrays[0].dtype
+    return call_plan(
+        op, y, layout, extra, (0,), operands=len(arrays), loops=JOIN, rows=rows,
+        itemsize=like.itemsize, dtype=0 if y.dtype is like else id(y.dtype),
+    )  # fmt: skip

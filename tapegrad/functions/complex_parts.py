@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tapegrad.dispatch.call_plans import add_plan, join_plan, plans
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.inplace import run_inplace
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import as_input
@@ -16,6 +18,7 @@ from tapegrad.functions.method_decorators import method
 from tapegrad.functions.shapes import matrix_transpose
 from tapegrad.ops import complex_parts as c
 from tapegrad.ops import shape as s
+from tapegrad.tape.tape import GENERAL
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -93,8 +96,16 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     >>> tg.complex(tg.tensor([1.0]), tg.tensor([2.0]))
     tensor([1.+2.j])
     """
-    parts = as_input(real, "complex"), as_input(imag, "complex")
-    return run(c.complex_, _alike("complex", *parts), {})
+    a, b = _alike("complex", as_input(real, "complex"), as_input(imag, "complex"))
+    compiled, key = native_calls.planned, (c.complex_, a._s, b._s)
+    plan = plans.get(key)
+    found = None if plan is None or compiled is None else compiled(plan, a, b)
+    if found is None:
+        found = run(c.complex_, (a, b), {})
+        if plan is None and type(found) is Tensor and a._s == b._s != -1:
+            joined = join_plan(c.complex_, [a._a, b._a], found._a, (GENERAL, 0), {}, a._a.size)
+            add_plan(key, joined)
+    return found
 
 
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
@@ -105,7 +116,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     tensor([2.+0.j])
     """
     r, phi = _alike("polar", as_input(abs, "polar"), as_input(angle, "polar"))
-    return run(c.complex_, (ew.mul(r, ew.cos(phi)), ew.mul(r, ew.sin(phi))), {})
+    return complex(ew.mul(r, ew.cos(phi)), ew.mul(r, ew.sin(phi)))
 
 
 def _alike(name: str, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

@@ -323,6 +323,7 @@ class Plan(WordStruct):
     large: int  # loops run without the interpreter's lock
     # the result
     itemsize: int  # in bytes; 1: booleans
+    dtype: int  # if it is none of real numbers that take so many bytes, as operands do; or 0
     ndim: int
     lengths: int  # their address
     own_lengths: Annotated[Any, 2]

@@ -39,6 +39,8 @@ def computed(frame, operands, plan):
         result = copy_of(frame, operands.array)
     else:
         dtype = frame.bool_dtype if plan.itemsize == 1 else dtype_of(frame, plan.itemsize)
+        if plan.dtype != 0:
+            dtype = plan.dtype
         result = array_of(frame, dtype, plan.ndim, plan.lengths)
     if result == 0:
         return 0

@@ -228,17 +228,24 @@ def copy_part(array, first, count, itemsize, to):
 @typed
 def run_join(frame, operands, plan, result):
     """Write operands one after the other, row by row."""
-    to, itemsize = i8(result)[ARRAY_DATA], plan.itemsize
-    for row in range(plan.rows):
-        for k in range(plan.operands):
-            array = operands[k].array
-            count = count_of(array) // plan.rows
-            if i4(array + FLAGS)[0] & ALIGNED_IN_C_ORDER == ALIGNED_IN_C_ORDER:
-                start = i8(array)[ARRAY_DATA] + row * count * itemsize
-                call3(frame.memcpy, to, start, count * itemsize)
+    to, itemsize, width = i8(result)[ARRAY_DATA], plan.itemsize, 0
+    for k in range(plan.operands):
+        width += count_of(operands[k].array) // max(plan.rows, 1) * itemsize
+    for k in range(plan.operands):
+        array = operands[k].array
+        count, start = count_of(array) // max(plan.rows, 1), i8(array)[ARRAY_DATA]
+        nbytes = count * itemsize
+        is_ordered = i4(array + FLAGS)[0] & ALIGNED_IN_C_ORDER == ALIGNED_IN_C_ORDER
+        for row in range(plan.rows):
+            if not is_ordered:
+                copy_part(array, row * count, count, itemsize, to + row * width)
+            elif nbytes == F4_SIZE:
+                i4(to + row * width)[0] = i4(start)[row]
+            elif nbytes == F8_SIZE:
+                i8(to + row * width)[0] = i8(start)[row]
             else:
-                copy_part(array, row * count, count, itemsize, to)
-            to += count * itemsize
+                call3(frame.memcpy, to + row * width, start + row * nbytes, nbytes)
+        to += nbytes
     return 0
 
 

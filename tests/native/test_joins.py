@@ -1,4 +1,4 @@
-"""A join in compiled code leaves behind what one in Python does."""
+"""A join in compiled code, or a copy, leaves behind what one in Python does."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ import tapegrad as tg
 from tapegrad.dispatch import call_plans
 from tapegrad.dispatch.index_plans import run_planned
 from tapegrad.functions import joining
+from tapegrad.ops.complex_parts import complex_
 from tapegrad.ops.core import table
 from tapegrad.ops.shape import contiguous
 from tests.native.test_install import dtype, fresh_tape, native, outcome, placed
@@ -42,6 +43,20 @@ def test_joins(name, shapes, dim, turned, dtype, native, monkeypatch):
     assert (ours[0].shape, ours[0].dtype, ours[0]._s) == (
         theirs[0].shape, theirs[0].dtype, theirs[0]._s,
     )  # fmt: skip
+    assert ours[1].tolist() == theirs[1].tolist()
+    assert ours[2:] == theirs[2:]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3), (0, 3)])
+def test_complex_numbers_of_parts(shape, turned, dtype, native):
+    a, b = tensors_of([shape, shape], dtype, turned)
+    theirs = outcome(tg.complex, (a, b))
+    key = complex_, a._s, b._s
+    assert native.planned(call_plans.plans[key], a, b) is not None
+    ours = outcome(tg.complex, (a, b))
+    assert ours[0]._a.tobytes() == theirs[0]._a.tobytes()
+    assert (ours[0].shape, ours[0].dtype, ours[0]._s) == (theirs[0].shape, theirs[0].dtype, -1)
     assert ours[1].tolist() == theirs[1].tolist()
     assert ours[2:] == theirs[2:]
 
