@@ -199,6 +199,8 @@ def input_codes(op: Op, args: tuple[Any, ...]) -> list[int]:
 
 def promoted(op: Op, operands: list[Any]) -> list[Any]:
     """Operands in PyTorch's result type; a condition keeps its own."""
+    if len(operands) == 1 and type(operands[0]) is np.ndarray and operands[0].dtype.kind == "f":
+        return operands
     first = 1 if op is e.where else 0
     kind = None
     for x in operands[first:]:
@@ -300,6 +302,9 @@ def kept_values(op: Op, codes: Any, arrays: list[Any], result: np.ndarray) -> tu
         return _kept_variadic(op, codes, arrays, result)
     if not op.keeps:
         return (None,) * (len(codes) + 1)
+    if len(codes) == 1 and codes[0]:
+        reads_x, reads_y = op.saves[0]
+        return arrays[0] if reads_x else None, result if reads_y else None
     tracked = tuple(map(bool, codes))
     keep = _kept.get((op, tracked))
     if keep is None:
