@@ -10,15 +10,21 @@ import numpy as np
 
 from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.base.size import only_ints
+from tapegrad.dispatch.call_plans import TIMES, add_plan, call_plan, count_call, plans
 from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.native_calls import native_calls
+from tapegrad.dispatch.record_layout import address
 from tapegrad.functions.arguments import as_input, as_type, one_dim
 from tapegrad.functions.complex_parts import conj
 from tapegrad.functions.creation import as_tensor
 from tapegrad.functions.shapes import narrow
 from tapegrad.functions.tiling import roll
+from tapegrad.native.abi import TRANSFORM, CallPlan, RowTransform
 from tapegrad.ops import fourier as f
+from tapegrad.ops.core import Op
 from tapegrad.ops.tiling import pad
-from tapegrad.tensor import Tensor
+from tapegrad.tape.tape import GENERAL
+from tapegrad.tensor import SHORT, Tensor
 
 Sizes = Sequence[int] | None
 Dims = Sequence[int] | None
@@ -295,9 +301,9 @@ def _complex(
     x = _floating(input, name)
     x, dims = resized(x, sizes, dim, name)
     if forward and x._a.dtype.kind != "c" and dims:
-        return run(f.fft_r2c, (x,), {"dims": dims, "scale": scale, "half": False})
+        return _run(f.fft_r2c, x, {"dims": dims, "scale": scale, "half": False})
     x = _complex_type(x)
-    return run(f.fft_c2c, (x,), {"dims": dims, "scale": scale, "forward": forward})
+    return _run(f.fft_c2c, x, {"dims": dims, "scale": scale, "forward": forward})
 
 
 def _to_half(
@@ -310,7 +316,7 @@ def _to_half(
         raise RuntimeError(f"`fft.{name}` takes a Tensor of real numbers, got {x.dtype}")
     x, dims = resized(x, sizes, dim, name)
     _some(dims, name)
-    found = run(f.fft_r2c, (x,), {"dims": dims, "scale": scale, "half": True})
+    found = _run(f.fft_r2c, x, {"dims": dims, "scale": scale, "half": True})
     return found if forward else conj(found)
 
 
@@ -332,7 +338,7 @@ def _from_half(
     x = _complex_type(x)
     if forward:
         x = conj(x)
-    return run(f.fft_c2r, (x,), {"dims": dims, "scale": scale, "size": size})
+    return _run(f.fft_c2r, x, {"dims": dims, "scale": scale, "size": size})
 
 
 def _scale(norm: str | None, name: str, forward: bool) -> str:
@@ -409,3 +415,51 @@ def resized(x: Tensor, sizes: Sizes, dim: Dims, name: str) -> tuple[Tensor, tupl
     if any(after for _, after in widths):
         x = run(pad, (x,), {"widths": tuple(widths), "value": 0})
     return x, dims
+
+
+def _run(op: Op, x: Tensor, params: dict[str, Any]) -> Tensor:
+    """Run a transform, of the last dimension of what is small in compiled code, once it recurs."""
+    compiled, dims = native_calls.planned, params["dims"]
+    if compiled is None or type(x) is not Tensor or len(dims) != 1:
+        return run(op, (x,), params)
+    key = (op, x._a.shape, x._a.dtype.char, *params.values())
+    plan = plans.get(key)
+    found = None if plan is None else compiled(plan, x)
+    if found is None:
+        found = run(op, (x,), params)
+        if plan is None and count_call(key) == TIMES and dims[0] == x._a.ndim - 1:
+            plan = _plan(op, x._a, found._a, params)
+            if plan is not None:
+                add_plan(key, plan)
+    return found
+
+
+def _plan(op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> CallPlan | None:
+    """The plan of a transform; None where NumPy's loop is not to be had, or an array is large."""
+    if f.loops is None or x.dtype.char not in "dfD" or max(x.size, y.size) >= SHORT or not y.size:
+        return None
+    from tapegrad.native.bindings import loop_of  # with which the native path was opened
+
+    widens = op is f.fft_r2c and not params["half"]
+    if op is f.fft_c2r:
+        name = "irfft"
+    elif op is f.fft_r2c and not widens:
+        name = "rfft"
+    else:
+        name = "fft" if params.get("forward", True) else "ifft"
+    n = y.shape[-1] if name == "irfft" else x.shape[-1]
+    ufunc, factor, _, kind = f.plan(name, n, x.ndim - 1, params["scale"], x.dtype)
+    operand = np.result_type(x.dtype, np.complex64).char if widens else x.dtype.char
+    loop = loop_of(ufunc, f"{operand}{factor.dtype.char}->{kind.char}")
+    if loop is None:
+        return None
+    words = RowTransform.words(
+        data=loop[1], factor=address(factor), length=x.shape[-1], itemsize=y.itemsize,
+        result_length=y.shape[-1], widens=int(widens),
+    )  # fmt: skip
+    extra = params, ((x.shape, x.dtype),)
+    plan = call_plan(
+        op, y, (GENERAL, 0), extra, (0,), words, operands=1, loops=TRANSFORM, loop=loop[0],
+        rows=None, itemsize=x.itemsize, dtype=id(kind),
+    )  # fmt: skip
+    return plan._replace(keeps=(*plan.keeps, factor, kind))

@@ -349,8 +349,20 @@ READS_RESULT = 8  # the bit of the result; the operands' are 1, 2 and 4
 # product of matrices by NumPy's loop; a kernel of rows, that lie as `ops.axis_layout.packed` says;
 # passes of a `PassList`; reading at places, or writing there into a copy of the first operand, of a
 # kind of the compiled sweep's, of places that a row of the table of strides tells; a form of two
-# arrays, which a `FormCall` tells; operands one after the other, in each of so many rows.
-UFUNC, KERNEL, SUM, GEMM, ROWS, PASSES, READ, WRITE, FORM, JOIN = range(10)
+# arrays, which a `FormCall` tells; operands one after the other, in each of so many rows; a
+# transform of rows by NumPy's loop, as a `RowTransform` says.
+UFUNC, KERNEL, SUM, GEMM, ROWS, PASSES, READ, WRITE, FORM, JOIN, TRANSFORM = range(11)
+
+
+class RowTransform(WordStruct):
+    """A Fourier transform along the last dimension, for NumPy's loop."""
+
+    data: int
+    factor: int  # where the number stands that results are multiplied by
+    length: int  # of a row of the operand
+    itemsize: int  # of the result
+    result_length: int
+    widens: int  # the operand is real, and the loop takes complex numbers
 
 
 class CallPlan(NamedTuple):

@@ -78,8 +78,12 @@ class _Ufunc(ctypes.Structure):
 
 def _loop(ufunc: Any, letter: str = "d", result: str = "") -> tuple[int, int] | None:
     """The address of a ufunc's loop over a type, and of the data that goes with it."""
+    return loop_of(ufunc, letter * ufunc.nin + "->" + (result or letter))
+
+
+def loop_of(ufunc: Any, wanted: str) -> tuple[int, int] | None:
+    """The same over these types, one of `ufunc.types`."""
     head = _Ufunc.from_address(id(ufunc))
-    wanted = letter * ufunc.nin + "->" + (result or letter)
     same = (head.nin, head.nargs, head.ntypes) == (ufunc.nin, ufunc.nargs, ufunc.ntypes)
     if not same or wanted not in ufunc.types or not head.loops:
         return None

@@ -30,9 +30,11 @@ from tapegrad.native.abi import (
     RESULT,
     ROWS,
     SUM,
+    TRANSFORM,
     UFUNC,
     WRITE,
     FormCall,
+    RowTransform,
     UfuncLoop,
 )
 from tapegrad.native.index_loops import read_places, write_places
@@ -250,6 +252,26 @@ def run_join(frame, operands, plan, result):
 
 
 @typed
+def run_transform(operands, plan, result):
+    """Transform rows; reals become complex numbers where the result will stand, if need be."""
+    how, to, source = RowTransform(plan.rows), i8(result)[ARRAY_DATA], operands.array
+    arguments, sizes, paces = room_i8(3), room_i8(3), room_i8(5)
+    arguments[0], arguments[1], arguments[2] = i8(source)[ARRAY_DATA], how.factor, to
+    paces[3], paces[4] = plan.itemsize, how.itemsize
+    if how.widens:
+        for k in range(count_of(source)):
+            if plan.itemsize == F4_SIZE:
+                f4(to)[2 * k], f4(to)[2 * k + 1] = f4(i8(source)[ARRAY_DATA])[k], 0.0
+            else:
+                f8(to)[2 * k], f8(to)[2 * k + 1] = f8(i8(source)[ARRAY_DATA])[k], 0.0
+        arguments[0], paces[3] = to, how.itemsize
+    sizes[0] = count_of(result) // how.result_length
+    sizes[1], sizes[2] = how.length, how.result_length
+    paces[0], paces[2] = how.length * paces[3], how.result_length * how.itemsize
+    return call4(plan.loop, address(arguments), address(sizes), address(paces), how.data)
+
+
+@typed
 def run_in_f8(operands, plan, source, count, to):
     """Run a loop that there is in float64 alone; `source` is of the operand that it reads."""
     if plan.loops == ROWS:
@@ -325,6 +347,8 @@ def run(frame, operands, plan, result):
         run_gemm(frame, operands, plan, result)
     elif loops == JOIN:
         run_join(frame, operands, plan, result)
+    elif loops == TRANSFORM:
+        run_transform(operands, plan, result)
     elif loops == PASSES:
         done = run_passes(frame, plan.loop, operands.array, result)
     else:

@@ -36,7 +36,7 @@ def _scipy() -> tuple[Any, Any]:
 
 
 @lru_cache(4096)
-def _plan(name: str, n: int, dim: int, scale: str, kind: np.dtype[Any]) -> tuple[Any, ...]:
+def plan(name: str, n: int, dim: int, scale: str, kind: np.dtype[Any]) -> tuple[Any, ...]:
     """A loop of NumPy over n elements each, what it multiplies by, its axes, the result's type."""
     real = np.dtype(kind.char.lower())
     divisor = {"": 1, "ortho": np.sqrt(n, dtype=real), "n": n}[scale]
@@ -52,7 +52,7 @@ def _along_one(name: str, x: Any, n: int, dim: int, scale: str) -> Any:
     if loops is None or x.dtype.char not in "dDfF":
         norm = (BACKWARD if name[0] == "i" else FORWARD)[scale]
         return getattr(np.fft, name)(x, n, axis=dim, norm=norm)
-    loop, factor, axes, kind = _plan(name, n, dim, scale, x.dtype)
+    loop, factor, axes, kind = plan(name, n, dim, scale, x.dtype)
     size = n // 2 + 1 if name == "rfft" else n
     if size == x.shape[dim]:
         y = np.empty_like(x, kind)
@@ -76,7 +76,8 @@ def _c2c(x: Any, *, dims: Shape, scale: str, forward: bool) -> Any:
 
 
 def _r2c(x: Any, *, dims: Shape, scale: str, half: bool) -> Any:
-    if not half:
+    if not half:  # NumPy would compute float32 in double precision
+        x = x.astype(np.result_type(x.dtype, np.complex64))
         return _c2c(x, dims=dims, scale=scale, forward=True)
     if len(dims) == 1:
         return _along_one("rfft", x, x.shape[dims[0]], dims[0], scale)
