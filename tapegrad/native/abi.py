@@ -194,6 +194,7 @@ class OpRow(WordStruct):
     word: int  # of its records
     reads: Annotated[Any, 3]  # as in a `Plan`
     is_boolean: int  # the result
+    is_real: int  # the result of complex numbers
     has_condition: int  # as its first operand
     is_mean: int
     fallback: int  # the function in Python that takes what the native path does not

@@ -101,7 +101,7 @@ def _compares(op: Op) -> bool:
 LETTERS = {"f8": "d", "f4": "f"}  # of NumPy's types
 
 
-def loops_of(op: Op, letter: str = "d") -> list[int]:
+def loops_of(op: Op, letter: str = "d", result: str = "") -> list[int]:
     """The loops that compute an operation, as they stand in its row; [] where there are none."""
     forward = op.forward
     if isinstance(forward, Lazy):
@@ -112,7 +112,7 @@ def loops_of(op: Op, letter: str = "d") -> list[int]:
         return []
     row: list[int] = []
     for ufunc, names in forward.steps:
-        loop = _loop(ufunc, letter, "?" if _compares(op) else "")
+        loop = _loop(ufunc, letter, "?" if _compares(op) else result)
         if loop is None:
             return []
         operands = [_OPERANDS[name] for name in names]
@@ -327,6 +327,9 @@ class Bindings:
                 places["D"] = OpRow.loops_c16
             for letter, place in places.items():
                 loops = loops_of(op, letter)
+                if letter == "D" and not loops:
+                    loops = loops_of(op, "D", "d")
+                    row[OpRow.is_real] = bool(loops)
                 row[place : place + len(loops)] = loops
             if isinstance(op.forward, Lazy) and not loops_of(op):
                 fallback = self._once_loaded(op, fallback)

@@ -242,9 +242,10 @@ def plan_complex(frame, row_at, operands, plan):
     if line_at == 0 or line_at == REFUSED:
         return line_at
     plan.loops, plan.loop, plan.extra = UFUNC, loops, ShapeLine(line_at).extra
-    plan.word, plan.shape = row.word | COMPLEX | GENERAL | bits, operands[like].shape
-    result_like(plan, row_at, operands[like].array, C16_SIZE)
-    plan.short = frame.minus_one
+    plan.word, plan.shape = row.word | GENERAL | bits, operands[like].shape
+    result_like(plan, row_at, operands[like].array, F8_SIZE if row.is_real else C16_SIZE)
+    if not row.is_real:
+        plan.word, plan.short = plan.word | COMPLEX, frame.minus_one
     return 1
 
 
