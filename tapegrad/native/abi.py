@@ -65,6 +65,7 @@ class Frame(WordStruct):
     size_type: int
     list_type: int
     slice_type: int
+    memoryview_type: int
     array_type: int
     float64: int
     float32: int

@@ -7,9 +7,14 @@ once more, and nothing comes after.
 from tapegrad.kernels.memory import address, call0, call1, call3, i4, i8, room_i8
 from tapegrad.kernels.sweep.sweep_abi import WRITEABLE
 from tapegrad.native.append import append_record, input_codes, is_full
-from tapegrad.native.operands import all_unchanged, disjoint, hold_arrays, release_arrays
+from tapegrad.native.operands import (
+    all_unchanged,
+    disjoint,
+    hold_arrays,
+    release_arrays,
+    storage_of,
+)
 from tapegrad.native.pyobjects import (
-    ARRAY_BASE,
     ARRAY_DATA,
     ARRAY_DTYPE,
     ARRAY_SHAPE,
@@ -42,11 +47,11 @@ def may_change(frame, tape, recorded, operands, plan):
     home, extra = i8(operands.tensor)[frame.t_home], i8(operands.tensor)[frame.t_extra]
     if home != frame.none and home != tape:
         return 0
-    if i4(array + FLAGS)[0] & WRITEABLE == 0 or i8(array)[ARRAY_BASE] != 0:
+    if i4(array + FLAGS)[0] & WRITEABLE == 0 or storage_of(frame, array) == 0:
         return 0
     if recorded or plan.large:
         for k in range(1, plan.operands):
-            if k != plan.index and not disjoint(array, operands[k].array):
+            if k != plan.index and not disjoint(frame, array, operands[k].array):
                 return 0
     if not recorded:
         return 1
@@ -84,7 +89,7 @@ def copy_of(frame, array):
 @typed
 def bump_version(frame, array):
     """Count a change of an array's memory; 0 with an exception set."""
-    done = call_python(frame, frame.bump_version, 1, array, 0, 0)
+    done = call_python(frame, frame.bump_version, 1, storage_of(frame, array), 0, 0)
     if done == 0:
         return 0
     decref(frame, done)

@@ -24,6 +24,7 @@ from tapegrad.native.pyobjects import (
     floats_of,
     incref,
     int_value,
+    itemsize_of,
     shape_number,
     typed,
 )
@@ -260,9 +261,20 @@ def release_arrays(frame, count, operands):
 
 
 @typed
-def disjoint(a, b):
-    """Whether an array is sure to share no memory with another that is no view."""
-    return 1 if a != b and i8(b)[ARRAY_BASE] == 0 else 0
+def disjoint(frame, a, b):
+    """Whether two arrays in C order share no memory."""
+    at_a, at_b = i8(a)[ARRAY_DATA], i8(b)[ARRAY_DATA]
+    before = at_a + count_of(a) * itemsize_of(frame, a) <= at_b
+    return 1 if before or at_b + count_of(b) * itemsize_of(frame, b) <= at_a else 0
+
+
+@typed
+def storage_of(frame, array):
+    """The storage of an array, as `versions.root` has it; 0: it is for Python to find."""
+    base = i8(array)[ARRAY_BASE]
+    while base != 0 and i8(base)[TYPE] == frame.array_type:
+        array, base = base, i8(base)[ARRAY_BASE]
+    return array if base == 0 or i8(base)[TYPE] == frame.memoryview_type else 0
 
 
 @typed

@@ -11,6 +11,7 @@ from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.native import install
 from tapegrad.ops.core import table
 from tapegrad.tape.tape import Tape, current
+from tapegrad.tensor import SHORT
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
 
@@ -205,6 +206,33 @@ def test_retained_gradients_follow():
     (y * 2.0).sum().backward()
     assert y.grad.tolist() == [2.0, 2.0]
     assert x.grad.tolist() == [6.0, 6.0]
+
+
+@pytest.mark.parametrize("size", [3, SHORT], ids=["small", "large"])
+def test_tensors_that_share_the_memory_of_an_array(size, native):
+    memory = np.arange(size + 1.0)
+    whole, part = tg.from_numpy(memory), tg.from_numpy(memory[1:])
+    whole.mul_(2.0).add_(1.0)
+    assert memory.tolist() == [2.0 * k + 1.0 for k in range(size + 1)]
+    part.sub_(tg.from_numpy(memory[:-1]))  # which overlaps it
+    assert memory.tolist() == [1.0] + [2.0] * size
+    assert whole._version == part._version == 3
+    y = tg.ones(size, requires_grad=True) * part
+    whole.data.zero_()  # which nobody counts, as in PyTorch
+    assert y.sum().item() == 2.0 * size
+    whole.zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_the_memory_of_an_array_is_changed_natively():
+    if not install.install():
+        pytest.skip("this machine has no native path")
+    code, memory = table["mul"].code, np.ones(4)
+    tracked = tg.ones(2, requires_grad=True) * 1.0
+    for target in (tg.from_numpy(memory), tg.from_numpy(memory[2:]), tracked.data):
+        assert native_calls.change(target, 2.0, None, code) is target
+    assert memory.tolist() == [2.0, 2.0, 4.0, 4.0]
 
 
 def test_a_kept_value_that_changes_is_noticed():

@@ -131,6 +131,7 @@ def assert_changed_alike(name, make, *others):
 
 MAKERS = {
     "constant": lambda op, dtype: tapegrad.tensor(values(op, LARGE, dtype=dtype)),
+    "array": lambda op, dtype: tapegrad.from_numpy(values(op, LARGE, dtype=dtype)),
     "result": lambda op, dtype: tapegrad.tensor(
         values(op, LARGE, dtype=dtype), requires_grad=True
     ).clone(),
