@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.optim.optimizer import (
-    Group,
-    Optimizer,
-    Params,
-    cache_blocks,
-    option,
-    refuse_differentiable,
-)
+from tapegrad.ops.elementwise import maximum, sqrt
+from tapegrad.optim.fused_update import FusedUpdate, Work
+from tapegrad.optim.optimizer import Group, Optimizer, Params, WorkOf, option, refuse_differentiable
 
 __all__ = ["Adam"]
 
@@ -84,45 +79,83 @@ class Adam(Optimizer):
         >>> w
         tensor(2.7500, requires_grad=True)
         """
-        return self._stepped(closure, _update)
+        return self._stepped(closure, _update, _plan)
 
 
-def _update(param: np.ndarray, gradient: np.ndarray, group: Group, state: dict[str, Any]) -> None:
+class _Form(NamedTuple):
+    """What decides which operations an update consists of."""
+
+    maximize: bool
+    decays: bool
+    decoupled: bool
+    amsgrad: bool
+
+
+class _Numbers(NamedTuple):
+    """The numbers of an update; a symbol of each stands in the loop."""
+
+    size: Any
+    root: Any
+    eps: Any
+    decay: Any
+    shrink: Any
+    beta2: Any
+    new1: Any
+    new2: Any
+
+
+def _rule(
+    form: _Form, numbers: _Numbers, p: Any, g: Any, mean: Any, square: Any, *greatest: Any
+) -> tuple[Any, ...]:
+    """New elements of the parameter, of both averages, and of the greatest second one."""
+    if form.maximize:
+        g = -g
+    if form.decoupled:
+        p *= numbers.shrink
+    elif form.decays:
+        g = g + p * numbers.decay
+    mean += (g - mean) * numbers.new1
+    square *= numbers.beta2
+    square += g * g * numbers.new2
+    averages = mean, square, *[maximum(one, square) for one in greatest]
+    root = sqrt(averages[-1])
+    root /= numbers.root
+    root += numbers.eps
+    step = mean / root
+    step *= numbers.size
+    p -= step
+    return p, *averages
+
+
+_update = FusedUpdate(_rule, _Numbers)
+
+
+def _plan(group: Group) -> tuple[_Form, WorkOf]:
+    """How the parameters of a group are updated."""
     beta1, beta2 = group["betas"]
     lr, eps, decay = float(group["lr"]), group["eps"], group["weight_decay"]
-    amsgrad, maximize, decoupled = (
-        group["amsgrad"], group["maximize"], group["decoupled_weight_decay"],
-    )  # fmt: skip
-    if not state:
-        state["step"] = 0
-        state["exp_avg"] = np.zeros_like(param, order="C")
-        state["exp_avg_sq"] = np.zeros_like(param, order="C")
-    if amsgrad and "max_exp_avg_sq" not in state:
-        state["max_exp_avg_sq"] = np.zeros_like(param, order="C")
-    step = state["step"] = state["step"] + 1
-    # Averages that begin with zero are too small by these factors.
-    size, root = lr / (1 - beta1**step), (1 - beta2**step) ** 0.5
-    averages = [state["exp_avg"], state["exp_avg_sq"]]
-    averages += [state["max_exp_avg_sq"]] if amsgrad else []
-    for p, g, mean, square, *greatest, scratch in cache_blocks(param, gradient, *averages):
-        if maximize:
-            g = -g
-        if decoupled:
-            p *= 1 - lr * decay
-        elif decay:
-            g = g + decay * p
-        np.subtract(g, mean, out=scratch)
-        scratch *= 1 - beta1
-        mean += scratch
-        np.multiply(g, g, out=scratch)
-        scratch *= 1 - beta2
-        square *= beta2
-        square += scratch
-        if greatest:
-            square = np.maximum(greatest[0], square, out=greatest[0])
-        np.sqrt(square, out=scratch)
-        scratch /= root
-        scratch += eps
-        np.divide(mean, scratch, out=scratch)
-        scratch *= size
-        p -= scratch
+    maximize, decoupled = bool(group["maximize"]), bool(group["decoupled_weight_decay"])
+    form = _Form(maximize, decay != 0, decoupled, bool(group["amsgrad"]))
+
+    known: dict[int, _Numbers] = {}
+
+    def numbers_of(step: int) -> _Numbers:
+        # Averages that begin with zero are too small by these factors.
+        size, root = lr / (1 - beta1**step), (1 - beta2**step) ** 0.5
+        return _Numbers(size, root, eps, decay, 1 - lr * decay, beta2, 1 - beta1, 1 - beta2)
+
+    def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
+        if not state:
+            state["step"] = 0
+            state["exp_avg"] = np.zeros_like(param, order="C")
+            state["exp_avg_sq"] = np.zeros_like(param, order="C")
+        if form.amsgrad and "max_exp_avg_sq" not in state:
+            state["max_exp_avg_sq"] = np.zeros_like(param, order="C")
+        step = state["step"] = state["step"] + 1
+        greatest = [state["max_exp_avg_sq"]] if form.amsgrad else []
+        averages = state["exp_avg"], state["exp_avg_sq"], *greatest
+        if step not in known:
+            known[step] = numbers_of(step)
+        return known[step], [param, gradient, *averages]
+
+    return form, work_of

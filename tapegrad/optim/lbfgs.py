@@ -176,7 +176,7 @@ class LBFGS(Optimizer):
 
     def _gradient(self) -> np.ndarray:
         """All gradients as one real vector; zeros where a parameter has none."""
-        known = {p: gradient for p, gradient, _ in self._gathered()}
+        known = {p: g for _, gathered in self._gathered() for p, g in gathered}
         pieces = []
         for p in self.param_groups[0]["params"]:
             piece = np.ravel(known[p] if p in known else np.zeros_like(p._a))

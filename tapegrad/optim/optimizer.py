@@ -11,6 +11,7 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import enable_grad, no_grad
 from tapegrad.dispatch.inplace import changed, check_inplace
+from tapegrad.optim.fused_update import Form, FusedUpdate, Work
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 
@@ -18,9 +19,10 @@ __all__ = ["Optimizer"]
 
 Group = dict[str, Any]
 Params = Iterable[Tensor] | Iterable[Group]
-# Of a parameter's array, by its gradient, the options of its group and its state.
-Update = Callable[[np.ndarray, np.ndarray, Group, dict[str, Any]], None]
-BLOCK = 1 << 16  # elements that all operations of an update take while they are in the cache
+# The form of a group's updates, and what they are called with by a parameter, its gradient and its
+# state.
+WorkOf = Callable[[np.ndarray, np.ndarray, dict[str, Any]], Work]
+Plan = Callable[[Group], tuple[Form, WorkOf]]
 
 
 class Optimizer:
@@ -172,24 +174,30 @@ class Optimizer:
         with enable_grad():
             return closure()
 
-    def _stepped(self, closure: Callable[[], Any] | None, update: Update) -> Any:
-        """Update every parameter by itself; the loss is returned."""
+    def _stepped(self, closure: Callable[[], Any] | None, update: FusedUpdate, plan: Plan) -> Any:
+        """Update the parameters, as the plan of their group says; the loss is returned."""
         loss = self._evaluated(closure)
-        for p, gradient, group in self._gathered():
-            changed(p)
-            update(p._a, gradient, group, self.state[p])
+        for group, gathered in self._gathered():
+            form, work_of = plan(group)
+            work = []
+            for p, gradient in gathered:
+                changed(p)
+                work.append(work_of(p._a, gradient, self.state[p]))
+            update(form, work)
         return loss
 
-    def _gathered(self) -> list[tuple[Tensor, np.ndarray, Group]]:
-        """The parameters that have gradients, all checked before any is changed."""
+    def _gathered(self) -> list[tuple[Group, list[tuple[Tensor, np.ndarray]]]]:
+        """Of each group the parameters that have gradients, all checked before any is changed."""
         found = []
         with no_grad():
             for group in self.param_groups:
+                gathered = []
                 for p in group["params"]:
                     gradient = p.grad
                     if gradient is not None:
                         self._check_gradient(p, gradient)
-                        found.append((p, gradient._a, group))
+                        gathered.append((p, gradient._a))
+                found.append((group, gathered))
         return found
 
     def _check_gradient(self, p: Tensor, gradient: Tensor) -> None:
@@ -294,26 +302,6 @@ def _copied(value: Any) -> Any:
     if isinstance(value, list):
         return [_copied(entry) for entry in value]
     return value.copy() if isinstance(value, np.ndarray) else value
-
-
-def cache_blocks(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Arrays of one shape in blocks of real numbers, which an update writes to; and scratch memory.
-
-    Several operations on a block find it in the cache, where those on whole arrays would each wait
-    for memory.
-    """
-    first = arrays[0]
-    if first.dtype.kind == "c":
-        yield from cache_blocks(*[a.real for a in arrays])
-        yield from cache_blocks(*[a.imag for a in arrays])
-    elif first.size <= BLOCK:
-        yield (*arrays, np.empty(first.shape, first.dtype))
-    else:
-        rows = max(1, BLOCK * len(first) // first.size)
-        scratch = np.empty((rows, *first.shape[1:]), first.dtype)
-        for start in range(0, len(first), rows):
-            block = [a[start : start + rows] for a in arrays]
-            yield (*block, scratch[: len(block[0])])
 
 
 def option(name: str, options: Group, key: str, least: float, below: float = np.inf) -> None:

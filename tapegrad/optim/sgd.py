@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.optim.optimizer import (
-    Group,
-    Optimizer,
-    Params,
-    cache_blocks,
-    option,
-    refuse_differentiable,
-)
+from tapegrad.optim.fused_update import FusedUpdate, Work
+from tapegrad.optim.optimizer import Group, Optimizer, Params, WorkOf, option, refuse_differentiable
 
 __all__ = ["SGD"]
 
@@ -75,37 +69,58 @@ class SGD(Optimizer):
         >>> w
         tensor(1.5000, requires_grad=True)
         """
-        return self._stepped(closure, _update)
+        return self._stepped(closure, _update, _plan)
 
 
-def _update(param: np.ndarray, gradient: np.ndarray, group: Group, state: dict[str, Any]) -> None:
-    lr, momentum, kept = float(group["lr"]), group["momentum"], 1 - group["dampening"]
-    if not momentum:
-        for p, g, scratch in cache_blocks(param, gradient):
-            p -= np.multiply(_descent(p, g, group, scratch), lr, out=scratch)
-        return
-    velocity = state.get("momentum_buffer")
-    first = velocity is None
-    if velocity is None:
-        velocity = state["momentum_buffer"] = np.empty_like(param, order="C")
-    for p, g, v, scratch in cache_blocks(param, gradient, velocity):
-        slope = _descent(p, g, group, scratch)
+class _Form(NamedTuple):
+    """What decides which operations an update consists of."""
+
+    maximize: bool
+    decays: bool
+    nesterov: bool
+
+
+class _Numbers(NamedTuple):
+    """The numbers of an update; a symbol of each stands in the loop."""
+
+    lr: Any
+    decay: Any
+    momentum: Any
+    new: Any  # how much of the gradient joins the velocity
+
+
+def _rule(form: _Form, numbers: _Numbers, p: Any, g: Any, *velocity: Any) -> tuple[Any, ...]:
+    """New elements of the parameter, and of the velocity where there is one."""
+    if form.maximize:
+        g = -g
+    if form.decays:
+        g = g + p * numbers.decay
+    if velocity:
+        (v,) = velocity
+        v *= numbers.momentum
+        v += g * numbers.new
+        velocity, g = (v,), g + v * numbers.momentum if form.nesterov else v
+    p -= g * numbers.lr
+    return p, *velocity
+
+
+_update = FusedUpdate(_rule, _Numbers)
+
+
+def _plan(group: Group) -> tuple[_Form, WorkOf]:
+    """How the parameters of a group are updated."""
+    lr, decay, momentum = float(group["lr"]), group["weight_decay"], group["momentum"]
+    form = _Form(bool(group["maximize"]), decay != 0, bool(group["nesterov"]))
+    numbers = _Numbers(lr, decay, momentum, 1 - group["dampening"])
+
+    def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
+        if not momentum:
+            return numbers, [param, gradient]
+        first = "momentum_buffer" not in state
         if first:
-            v[...] = slope
-        else:
-            v *= momentum
-            v += slope if kept == 1 else kept * slope
-        step = slope + momentum * v if group["nesterov"] else v
-        p -= np.multiply(step, lr, out=scratch)
+            state["momentum_buffer"] = np.zeros_like(param, order="C")
+        # The velocity begins as the gradient.
+        now = numbers._replace(new=1) if first else numbers
+        return now, [param, gradient, state["momentum_buffer"]]
 
-
-def _descent(p: np.ndarray, g: np.ndarray, group: Group, scratch: np.ndarray) -> np.ndarray:
-    """The gradient of what is to become small, with the decay of the parameter."""
-    if not group["weight_decay"]:
-        return np.negative(g, out=scratch) if group["maximize"] else g
-    np.multiply(p, group["weight_decay"], out=scratch)
-    if group["maximize"]:
-        scratch -= g
-    else:
-        scratch += g
-    return scratch
+    return form, work_of

@@ -59,7 +59,7 @@ def get_num_threads() -> int:
     return _threads
 
 
-def _edges(n: int, weight: int) -> list[int]:
+def edges(n: int, weight: int = 1) -> list[int]:
     """Where the parts of 0..n begin and end that threads do; one part where more do not pay."""
     parts = max(1, min(_threads, n, n * weight // SPLIT))
     return [n * i // parts for i in range(parts + 1)]
@@ -78,11 +78,11 @@ def split(n: int, work: Callable[[int, int], Any], weight: int = 1) -> None:
     if _threads == 1 or not divides(n, weight):
         work(0, n)
         return
-    edges = _edges(n, weight)
-    if len(edges) == 2:
+    bounds = edges(n, weight)
+    if len(bounds) == 2:
         work(0, n)
     else:
-        thread_pool.share(work, edges)
+        thread_pool.share(work, bounds)
 
 
 _layout = sweep_abi.find()
@@ -99,6 +99,7 @@ def address(array: np.ndarray) -> int:
 # -- compiled loops ------------------------------------------------------------------------------
 
 Steps = Sequence[int]
+_NOTHING = (0,) * 7
 
 
 def launch(
@@ -117,14 +118,12 @@ def launch(
     the work of `weight * n` elements.
     """
     if rows == 1:
-        edges = [0, n] if steps is None else _edges(n, weight)
-        if len(edges) == 2:
-            kernel.call(n, *at, *[0] * (7 - len(at)))
+        if steps is None or _threads == 1 or n * weight < 2 * SPLIT:
+            kernel.call(n, *at, *_NOTHING[len(at) :])
             return
-        assert steps is not None
         parts = [
             launch_words(kernel, 1, stop - start, [a + start * s for a, s in zip(at, steps)], ())
-            for start, stop in pairwise(edges)
+            for start, stop in pairwise(edges(n, weight))
         ]
         thread_pool.call(parts)
     elif _threads == 1:
@@ -134,7 +133,7 @@ def launch(
             launch(kernel, 1, n, [a + r * s for a, s in zip(at, row_steps)], row_steps, steps)
     else:
         parts = []
-        for start, stop in pairwise(_edges(rows, weight * n)):
+        for start, stop in pairwise(edges(rows, weight * n)):
             moved = [a + start * s for a, s in zip(at, row_steps)]
             parts.append(launch_words(kernel, stop - start, n, moved, row_steps))
         thread_pool.call(parts)

@@ -29,7 +29,7 @@ from tapegrad.ops.shape import PASSES, STRIDED
 
 PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
 # addresses[((code * 2 + narrow) * 3 + operand) * 8 + scalars]; 0: not loaded.
-_ARGUMENTS = 8
+ARGUMENTS = 8
 CAPACITY = 1024  # operations; the sweep holds the address of this memory, so it never grows
 addresses = np.zeros(CAPACITY * PER_OP, np.int64)
 _DTYPES = ("f8", "f4")
@@ -70,22 +70,22 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
     if op.moves in PASSES:
         return adjoint(add, 0, dtype, scalars)
     if op.axis:
-        return build.load(*_small_axis_source(op, True), _ARGUMENTS)
+        return build.load(*_small_axis_source(op, True), ARGUMENTS)
     if KIND_PICK <= op.sweep <= KIND_TRIANGLE:
         return _placed()
     if op.sweep in (KIND_SOLVE, KIND_SLOGDET):
         return _system()
     if op.sweep == KIND_FACTOR:
-        return build.load(f"{op.name}_adjoint", _source("sweep/factor_adjoints"), _ARGUMENTS)
+        return build.load(f"{op.name}_adjoint", _source("sweep/factor_adjoints"), ARGUMENTS)
     if op.sweep == KIND_CONVOLUTION:
         return _convolved()
     if not rule_codegen.has_kernel(op, operand):
         return 0
     source = rule_codegen.adjoint_source(op, operand, dtype, scalars)
-    return build.load("kernel", source, _ARGUMENTS)
+    return build.load("kernel", source, ARGUMENTS)
 
 
-_function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
+_function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * ARGUMENTS)
 
 
 class Kernel(NamedTuple):
@@ -100,14 +100,19 @@ def forward(op: Op, dtype: str, scalars: int) -> Kernel | None:
     """The loop that computes an elementwise operation, if it has one."""
     if not rule_codegen.computable(rule_codegen.result(op)):
         return None
-    address = build.load("kernel", rule_codegen.forward_source(op, dtype, scalars), _ARGUMENTS)
+    return from_source(rule_codegen.forward_source(op, dtype, scalars))
+
+
+def from_source(source: str) -> Kernel:
+    """The loop that a generated source defines."""
+    address = build.load("kernel", source, ARGUMENTS)
     return Kernel(address, _function(address))
 
 
 def is_compiled(op: Op, dtype: str, scalars: int, *, asking: bool) -> bool:
     """Whether `forward` would find its loop on disk; see `build.is_compiled`."""
     source = rule_codegen.forward_source(op, dtype, scalars)
-    return build.is_compiled("kernel", source, _ARGUMENTS, asking=asking)
+    return build.is_compiled("kernel", source, ARGUMENTS, asking=asking)
 
 
 @cache
@@ -119,17 +124,17 @@ def pullback(op: Op, operand: int, dtype: str, scalars: int) -> Kernel | None:
 
 @cache
 def _placed() -> int:
-    return build.load("placed", _source("sweep/index_adjoints"), _ARGUMENTS)
+    return build.load("placed", _source("sweep/index_adjoints"), ARGUMENTS)
 
 
 @cache
 def _system() -> int:
-    return build.load("system", _source("sweep/solve_adjoints"), _ARGUMENTS)
+    return build.load("system", _source("sweep/solve_adjoints"), ARGUMENTS)
 
 
 @cache
 def _convolved() -> int:
-    return build.load("convolved", _source("sweep/convolution_adjoints"), _ARGUMENTS)
+    return build.load("convolved", _source("sweep/convolution_adjoints"), ARGUMENTS)
 
 
 @cache
@@ -143,7 +148,7 @@ def _small_axis_source(op: Op, adjoint: bool) -> tuple[str, str]:
 
 @cache
 def _load_small_axis_loop(op: Op) -> int:
-    return build.load(*_small_axis_source(op, False), _ARGUMENTS)
+    return build.load(*_small_axis_source(op, False), ARGUMENTS)
 
 
 def small_axis_loop(op: Op, *, compiling: bool = False, asking: bool = False) -> int:
@@ -151,7 +156,7 @@ def small_axis_loop(op: Op, *, compiling: bool = False, asking: bool = False) ->
 
     With `compiling` it is compiled at once, with `asking` in the background.
     """
-    if compiling or build.is_compiled(*_small_axis_source(op, False), _ARGUMENTS, asking=asking):
+    if compiling or build.is_compiled(*_small_axis_source(op, False), ARGUMENTS, asking=asking):
         return _load_small_axis_loop(op)
     return 0
 
@@ -169,7 +174,7 @@ def loop(name: str, dtype: str = "f8", source: str = "large/axis_kernels") -> Ke
     if dtype == "f4":
         for f8, f4 in _F8_TO_F4:
             text = text.replace(f8, f4)
-    address = build.load(name, text, _ARGUMENTS)
+    address = build.load(name, text, ARGUMENTS)
     return Kernel(address, _function(address))
 
 
@@ -178,9 +183,7 @@ def large_axis_loop(
     op: Op, adjoint: bool, layout: axis_codegen.Layout, dtype: str, only: int | None = None
 ) -> Kernel:
     """The loop of an operation along dimensions of large arrays, or of its adjoint, or one pass."""
-    source = axis_codegen.source(op, adjoint, layout, dtype, only)
-    address = build.load("kernel", source, _ARGUMENTS)
-    return Kernel(address, _function(address))
+    return from_source(axis_codegen.source(op, adjoint, layout, dtype, only))
 
 
 @cache

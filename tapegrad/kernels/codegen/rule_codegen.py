@@ -236,7 +236,7 @@ import math
 from math import copysign
 from tapegrad.kernels import vmath
 from tapegrad.kernels.vmath import TRIG_MAX
-from tapegrad.kernels.memory import select{suffix} as select, {pointer} as pointer, u1
+from tapegrad.kernels.memory import select{suffix} as select, {pointer} as pointer, i8, u1
 from tapegrad.kernels.memory import floor{suffix} as floor, plus{suffix} as plus
 from tapegrad.kernels.memory import room{suffix} as room
 from tapegrad.kernels.memory import larger{suffix} as larger, smaller{suffix} as smaller
@@ -327,6 +327,27 @@ def forward_source(op: Op, dtype: str, scalars: int) -> str:
     stores = {ALWAYS: "out_p[i] = {value}"}
     body = [*setup, *loop(result(op), loads, stores, short, again)]
     return _function("n, out_at, a_at, b_at, c_at, y_at, unused_1, unused_2", body, dtype)
+
+
+def update_source(
+    values: dict[str, Any], arrays: Sequence[str], numbers: Sequence[str], dtype: str
+) -> str:
+    """The kernel that writes new elements of arrays over old ones, by expressions in these and in
+    numbers.
+
+    It takes a table, of which a row says how many elements there are, where the numbers stand one
+    after the other, and where the arrays do.
+    """
+    lines = Lines(0, "none")
+    names = {array: lines.write(value) for array, value in values.items()}
+    each = [f"words = i8(rows_at + {8 * (2 + len(arrays))} * row)", "numbers = pointer(words[1])"]
+    each += [f"{name}_p = pointer(words[{k}])" for k, name in enumerate(arrays, 2)]
+    each += [f"{name} = numbers[{k}]" for k, name in enumerate(numbers)]
+    element = [*[f"{name} = {name}_p[i]" for name in arrays], *lines.lines]
+    element += [f"{array}_p[i] = {name}" for array, name in names.items()]
+    each += ["for i in range(words[0]):", *indented(element)]
+    unused = ", ".join(f"unused_{k}" for k in range(6))
+    return _function(f"n, rows_at, {unused}", ["for row in range(n):", *indented(each)], dtype)
 
 
 def indented(lines: Sequence[str], depth: int = 1) -> list[str]:
