@@ -261,7 +261,7 @@ def _from_one(root: Any, weight: Any, inputs: list[Any] | None, retain: bool) ->
 
 
 def _seed(root: Any, weight: Any) -> np.ndarray | None:
-    """A new array with the weight of a root; None where it is not plain, or does not fit."""
+    """An array with the weight of a root; None where it is not plain, or does not fit."""
     if weight is None:
         return np.array(1.0, root._a.dtype) if root._s in (0, F4_SHAPE) else None
     if type(root) is not Tensor or type(weight) is not Tensor or weight._s != root._s:
@@ -272,6 +272,8 @@ def _seed(root: Any, weight: Any) -> np.ndarray | None:
             return None
         if given.dtype not in DTYPE_BITS:
             return None
+    if given.size > SMALL:
+        return np.asarray(given, order="C")
     return np.array(given, order="C")  # the compiled sweep may write there
 
 

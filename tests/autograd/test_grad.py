@@ -341,3 +341,32 @@ def test_backward_that_is_recorded_warns_of_what_it_holds(tg, leaf):
     assert x.grad.requires_grad
     x.grad = None
     tg.autograd.grad((x * x).sum(), x, create_graph=True)  # without a warning
+
+
+@pytest.mark.tapegrad_only("PyTorch's `.grad` shares the memory of the weights here")
+@pytest.mark.parametrize("size", [3, 20000])
+def test_weights_are_not_shared_by_the_gradients(tg, size):
+    x, y, z = [tg.ones(size, requires_grad=True) for _ in range(3)]
+
+    class Same(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1.0
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    weights = tg.arange(3 * size).to(x.dtype)
+    before = weights.clone()
+    joined = tg.cat((x, (Same.apply(y) + y).view(1, size)[0], z + 0.0))
+    joined.retain_grad()
+    for k in range(2):
+        joined.backward(weights, retain_graph=True)
+        assert tg.equal(x.grad, (k + 1) * before[:size])
+        assert tg.equal(y.grad, (k + 1) * 2 * before[size : 2 * size])
+        assert tg.equal(weights, before)
+    (alone,) = tg.autograd.grad(z.view(size), z, weights[:size])
+    for gradient in (x.grad, y.grad, z.grad, joined.grad, alone):
+        gradient.zero_()
+    assert tg.equal(weights, before)
