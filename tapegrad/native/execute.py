@@ -28,7 +28,7 @@ from tapegrad.native.pyobjects import (
     tell_python,
     typed,
 )
-from tapegrad.native.reclaim import drop_tail, has_room
+from tapegrad.native.reclaim import drop_tail, has_room, is_crowded
 from tapegrad.tape.tape import CLASSES, CODE_MASK, F4_SHAPE, GENERAL, SAVES
 
 
@@ -183,12 +183,16 @@ def execute(frame, tape, operands, plan):
     tracked = recorded if plan.itemsize != 1 and any_tracked(plan.operands, operands) else 0
     if plan.in_place and not may_change(frame, tape, recorded, operands, plan):
         return REFUSED
-    by_others = plan.large or plan.in_place
+    # Of a shape whose number is odd a result counts towards the debt.
+    frees = plan.large or (tracked and plan.shape & 1 != 0 and is_crowded(frame, tape))
+    by_others = frees or plan.in_place
     found, result = 1, 0
     if by_others:
         hold_arrays(plan.operands, operands)
         if not plan.in_place:
             found = make_room(frame, tape, tracked, plan)
+            if found == 1 and not all_unchanged(frame, plan.operands, operands):
+                found = REFUSED
     if found == 1 and not (plan.large and plan.in_place):
         found = result = computed(frame, operands, plan)
     if found != 0 and found != REFUSED:

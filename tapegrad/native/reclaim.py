@@ -6,7 +6,6 @@ from tapegrad.native.pyobjects import (
     ITEMS,
     LIST_ITEMS,
     REFERENCES,
-    REFUSED,
     decref,
     incref,
     int_value,
@@ -15,16 +14,16 @@ from tapegrad.native.pyobjects import (
 from tapegrad.tape.tape import COMPLEX_SHIFT, DROP_FLOOR, RELEASED, SHAPE, SPENT, STRIDE
 from tapegrad.tape.tape import WORD as TAPE_WORD
 
-MANY = 64  # records at a time; `Tape.drop_tail` takes any number
+MANY = 64  # records at a time
 FOUND = 65  # words: these, and one more
 
 
 @typed
 def abandoned(frame, tape, count, found_at):
-    """The records of the tail that nobody holds and that keep something yet.
+    """The newest records of the tail that nobody holds and that keep something yet.
 
-    Writes where these stand, from the newest on; returns how many they are, or REFUSED: too many.
-    The word after the last says how far down the tail goes.
+    Writes where these stand, from the newest on; returns how many they are, at most MANY.  The word
+    after the last says how far down the tail goes.
     """
     tail = i8(tape)[frame.tape_tail]
     first, end = int_value(frame, i8(tail)[ITEMS]), int_value(frame, i8(tail)[ITEMS + 1])
@@ -41,7 +40,7 @@ def abandoned(frame, tape, count, found_at):
             i8(found_at)[n] = index
             n += 1
     i8(found_at)[n] = index
-    return REFUSED if n == MANY else n
+    return n
 
 
 @typed
@@ -66,10 +65,17 @@ def dropped(frame, tape, found_at, n):
 
 
 @typed
-def drop_tail(frame, tape):
-    """What `Tape.drop_tail` does; 0 with an exception set, or REFUSED: it has to do it."""
-    add_debt = int_value(frame, i8(tape)[frame.tape_debt])
-    if add_debt <= DROP_FLOOR or int_value(frame, i8(tape)[frame.tape_sweeping]) != 0:
+def is_crowded(frame, tape):
+    """Whether values that nobody needs are to be freed."""
+    if int_value(frame, i8(tape)[frame.tape_debt]) <= DROP_FLOOR:
+        return 0
+    return 1 if int_value(frame, i8(tape)[frame.tape_sweeping]) == 0 else 0
+
+
+@typed
+def drop_some(frame, tape):
+    """Free the values of some records; 0 with an exception set, MANY: there may be more."""
+    if not is_crowded(frame, tape):
         return 1
     tail = call1(frame.PyTuple_New, 2)  # first: this may run code of the user
     if tail == 0:
@@ -77,9 +83,9 @@ def drop_tail(frame, tape):
     found = room_i8(FOUND)
     count = int_value(frame, i8(tape)[frame.tape_used])
     n = abandoned(frame, tape, count, address(found))
-    if n <= 0:
+    if n == 0:
         decref(frame, tail)
-        return 1 if n == 0 else REFUSED
+        return 1
     i8(tail)[ITEMS] = call1(frame.PyLong_FromLongLong, found[n])
     i8(tail)[ITEMS + 1] = call1(frame.PyLong_FromLongLong, count)
     if i8(tail)[ITEMS] == 0 or i8(tail)[ITEMS + 1] == 0:
@@ -93,6 +99,15 @@ def drop_tail(frame, tape):
     done &= set_number(frame, tape, frame.tape_next, int_value(frame, i8(tape)[frame.tape_next]))
     for k in range(n):  # last: freeing values may run code of the user
         decref(frame, found[k])
+    return MANY if done and n == MANY else done
+
+
+@typed
+def drop_tail(frame, tape):
+    """What `Tape.drop_tail` does; 0 with an exception set."""
+    done = drop_some(frame, tape)
+    while done == MANY:
+        done = drop_some(frame, tape)
     return done
 
 
