@@ -130,7 +130,8 @@ decay: Op = custom(
     b=lambda g, a, dim, reverse: decay(a, g, dim=dim, reverse=not reverse),
     scans="add",
 )
-cumprod = custom("cumprod", _cumprod, complex=ANALYTIC, x=_cumprod_vjp, scans="mul", axis="keep")
+cumprod = custom("cumprod", large("row_loops.cumprod", _cumprod), complex=ANALYTIC,
+                 x=_cumprod_vjp, scans="mul", axis="keep")
 logcumsumexp = custom("logcumsumexp", _logcumsumexp, x=_logcumsumexp_vjp, scans="logaddexp",
                       axis="keep")
 # fmt: on

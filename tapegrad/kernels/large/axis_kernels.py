@@ -139,6 +139,16 @@ def running_sum(n, x_at, out_at, p3, p4, p5, p6, p7):
     return 0
 
 
+def running_product(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The products of the elements so far."""
+    x, out = pointer(x_at), pointer(out_at)
+    product = one
+    for i in range(n):
+        product *= x[i]
+        out[i] = product
+    return 0
+
+
 def running_sum_back(n, x_at, out_at, p3, p4, p5, p6, p7):
     """The sums of the elements from here to the end."""
     x, out = pointer(x_at), pointer(out_at)

@@ -33,6 +33,11 @@ def cumsum(x: Array, *, dim: int) -> Any:
     return _rows("running_sum", x, (dim,))
 
 
+def cumprod(x: Array, *, dim: int) -> Any:
+    """The products of the elements so far, along the last dimension."""
+    return _rows("running_product", x, (dim,))
+
+
 def rcumsum(x: Array, *, dim: int) -> Any:
     """The sums of the elements from here on, along the last dimension."""
     return _rows("running_sum_back", x, (dim,))
