@@ -17,7 +17,7 @@ from tapegrad.native.abi import PASSES, READS_RESULT, ROWS, CallPlan
 from tapegrad.ops import axis_layout
 from tapegrad.ops.core import Op
 from tapegrad.tape.tape import GENERAL
-from tapegrad.tensor import F8, SHORT, Tensor
+from tapegrad.tensor import F4, F8, SHORT, Tensor
 
 # From the operation and what its function was given: the Tensor and the parameters.
 Arguments = Callable[[Op, Any, Any, bool, Any], tuple[Tensor, dict[str, Any]]]
@@ -31,7 +31,7 @@ def run_axis(
     key, compiled = None, native_calls.planned
     if compiled is not None and x.__class__ is Tensor and _plain(dim, keepdim, other):
         s = x._s
-        key = op, x._a.shape if s == -1 else s, dim, keepdim, other
+        key = op, large_key(x) if s == -1 else s, dim, keepdim, other
         plan = plans.get(key)
         if plan is not None:
             made = compiled(plan, x)
@@ -52,7 +52,12 @@ def run_planned(x: Tensor, key: Key) -> Tensor | None:
 
 def _large(x: Tensor) -> bool:
     """Whether only its size keeps a Tensor off the fast path."""
-    return x._a.dtype is F8 and x._a.size >= SHORT
+    return x._a.dtype in (F8, F4) and x._a.size >= SHORT
+
+
+def large_key(x: Tensor) -> Key:
+    """What stands in a key for a large Tensor."""
+    return x._a.shape, x._a.dtype.char
 
 
 def _plain(dim: Any, keepdim: Any, other: Any) -> bool:

@@ -57,8 +57,9 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
     p = x._pos
     if tape.mode != MODE_FAST and (p or tape.inference):
         return None
-    if large and kind is F8:
-        made = axis_plans.run_planned(x, (op, a.shape, dim, keepdim, None))
+    if large:
+        call = op, axis_plans.large_key(x), dim, keepdim, None
+        made = axis_plans.run_planned(x, call)
         if made is not None:
             return made
     key = op, s, dim, keepdim, kind.char
@@ -69,7 +70,7 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
         t._a = r = np.asarray(op.forward(a, **entry[2][0]))
         if r.size >= SHORT:
             t._s = -1
-        axis_plans.remember(op, x, t, entry[2][0], key)
+        axis_plans.remember(op, x, t, entry[2][0], call)
     elif axes is None:
         found = _add(a, None)
         t._a = _array(found / n if n else found)

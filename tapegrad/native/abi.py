@@ -406,7 +406,7 @@ class Pass(WordStruct):
 
     kernel: int  # COPY: the operand is copied
     rows: int
-    length: int
+    length: int  # in elements; of a copy in bytes
     arguments: Annotated[Any, 3 * PassArgument.SIZE]
     divisor: Annotated[Any, 1]  # a double
 

@@ -186,7 +186,7 @@ def by_what(op: Op, scalars: int, dtype: str = "f8") -> int:
         if kernel is not None:
             return kernel.address
     if op in fast_path.reductions:
-        return kernels.loop("add_up").address
+        return kernels.loop("add_up", dtype).address
     by_ufunc = kind_of(op) in (UNARY, BINARY) and not isinstance(op.forward, Lazy)
     return BY_UFUNC if by_ufunc and loops_of(op, LETTERS[dtype]) else BY_PYTHON
 

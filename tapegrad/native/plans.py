@@ -252,15 +252,15 @@ def plan_complex(frame, row_at, operands, plan):
 @typed
 def plan_sum(frame, row_at, code, operands, itemsize, plan):
     """Compute the sum, or the mean, of all elements."""
-    array, shape, is_f4 = operands.array, operands.shape, 1 if itemsize == F4_SIZE else 0
+    array, shape, is_f4 = operands.array, operands.shape, 1 if itemsize & F4_SIZE else 0
     elements = count_of(array)
     plan.loops, plan.itemsize = SUM, F4_SIZE if is_f4 else F8_SIZE
     if elements == 0:
         return REFUSED
     if itemsize & LARGE:
-        if itemsize & F4_SIZE or for_threads(frame, array):
+        if for_threads(frame, array):
             return REFUSED
-        plan.large, plan.loop = 1, large_loop(frame, code, 0, 0)
+        plan.large, plan.loop = 1, large_loop(frame, code, 0, is_f4)
         if plan.loop == BY_UFUNC or plan.loop == BY_PYTHON or plan.loop == 0:
             return REFUSED if plan.loop != 0 else 0
         shape = shape_number(frame, array)

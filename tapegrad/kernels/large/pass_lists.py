@@ -28,11 +28,11 @@ Argument = tuple[int, int, int]  # of what it is an address, or a number; the nu
 
 
 def passes(op: Op, x: Array, y: Array, params: dict[str, Any]) -> list[int]:
-    """The words of a `PassList` for an operation on float64 arrays; [] where none is known."""
-    if not known(x) or x.itemsize != 8 or not y.flags.c_contiguous:
+    """The words of a `PassList` for an operation on floats; [] where none is known."""
+    if not known(x) or not y.flags.c_contiguous:
         return []
     if op.name == "clone":
-        return _listed(x, _pass(COPY, 1, x.size, []))
+        return _listed(x, _pass(COPY, 1, x.nbytes, []))
     dim = params["dim"]
     found = lengths(x.shape, params | {"dim": (dim,) if isinstance(dim, int) else dim})
     if found is None or found[2] != 1:
@@ -41,12 +41,14 @@ def passes(op: Op, x: Array, y: Array, params: dict[str, Any]) -> list[int]:
     if op.axis and op.decomposition is not None:
         from tapegrad.kernels.codegen import kernel_table
 
-        kernel = kernel_table.large_axis_loop(op, False, "row", "f8")
+        kernel = kernel_table.large_axis_loop(op, False, "row", "f8" if x.itemsize == 8 else "f4")
         return _listed(x, _rows(kernel, rows, n, y, (ABSOLUTE, axis_layout.extra(params), 0)))
-    if op.scans == "add":
-        return _listed(x, _rows(loop("running_sum", x), rows, n, y))
+    if op.scans in ("add", "mul"):
+        name = "running_sum" if op.scans == "add" else "running_product"
+        return _listed(x, _rows(loop(name, x), rows, n, y))
     if op.name in ("sum", "mean"):
-        return _listed(x, _row_sums(x, y, rows, n, n if op.name == "mean" else 1.0))
+        by = float(x.dtype.type(n)) if op.name == "mean" else 1.0
+        return _listed(x, _row_sums(x, y, rows, n, by))
     if op.name == "prod":
         return _listed(x, _rows(loop("multiply_up", x), rows, n, y), unsure=True)
     return []
@@ -58,7 +60,8 @@ def _listed(x: Array, found: list[int], unsure: bool = False) -> list[int]:
 
 
 def _rows(kernel: Any, rows: int, n: int, y: Array, *more: Argument, by: float = 1.0) -> list[int]:
-    at = [(FROM_OPERAND, 0, 8 * n), (FROM_RESULT, 0, 8 * y.size // rows), *more]
+    size = y.itemsize
+    at = [(FROM_OPERAND, 0, size * n), (FROM_RESULT, 0, size * (y.size // rows)), *more]
     return _pass(kernel.address, rows, n, at, by)
 
 
@@ -67,11 +70,12 @@ def _row_sums(x: Array, y: Array, rows: int, n: int, by: float) -> list[int]:
     fours = rows // 4 if n <= GROUP else 0
     if fours < 4:
         return _rows(loop("add_up", x), rows, n, y, by=by)
-    step, rest = 8 * n, rows % 4
-    at = [(FROM_OPERAND, 0, 4 * step), (ABSOLUTE, step, 0), (FROM_RESULT, 0, 32)]
+    size, rest = x.itemsize, rows % 4
+    step = size * n
+    at = [(FROM_OPERAND, 0, 4 * step), (ABSOLUTE, step, 0), (FROM_RESULT, 0, 4 * size)]
     found = _pass(loop("add_four_up", x).address, fours, n, at, 1.0 if rest else by)
     if rest:
-        at = [(FROM_OPERAND, 4 * fours * step, step), (FROM_RESULT, 32 * fours, 8)]
+        at = [(FROM_OPERAND, 4 * fours * step, step), (FROM_RESULT, 4 * size * fours, size)]
         found += _pass(loop("add_up", x).address, rest, n, at, by)
     return found
 
