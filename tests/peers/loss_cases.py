@@ -80,6 +80,29 @@ case(lambda t, q, k, v, m: t.nn.functional.scaled_dot_product_attention(q, k, v,
 case(lambda t, q, k, m: t.nn.functional.scaled_dot_product_attention(q, k, k, m), (4, 5), (3, 5), (4, 3), integers=False)
 case(lambda t, q, k: t.nn.functional.scaled_dot_product_attention(q, k, k, t.tensor([[False] * 3] * 4)), (4, 5), (3, 5), integers=False)
 case(lambda t, q, k: t.nn.functional.scaled_dot_product_attention(q, k, k, enable_gqa=True), (1, 6, 2, 4), (1, 2, 3, 4), integers=False, smooth=False)  # PyTorch has no second derivative
+
+
+
+def attended(attend, q, k, v, w, o, bias=None, bias_k=None, bias_v=None, zero=False, c=None, **options):
+    """Attention in three heads."""
+    return attend(q, k, v, 6, 3, w, bias, bias_k, bias_v, zero, 0.0, o, c, **options)
+
+
+def hidden(t, *rows):
+    """A mask of which keys are not looked at."""
+    return t.tensor([[bool(int(one)) for one in row] for row in rows])
+
+
+Q, K, W, O = (3, 2, 6), (4, 2, 6), (18, 6), (6, 6)
+case(lambda t, q, k, v, w, b, o, c: attended(t.nn.functional.multi_head_attention_forward, q, k, v, w, o, b, c=c), Q, K, K, W, (18,), O, (6,), integers=False)
+case(lambda t, q, w, o: attended(t.nn.functional.multi_head_attention_forward, q, q, q, w, o, average_attn_weights=False), Q, W, O, integers=False)
+case(lambda t, q, w, o: attended(t.nn.functional.multi_head_attention_forward, q[:, 0], q[:, 1], q[:, 1], w, o, average_attn_weights=False, key_padding_mask=hidden(t, "001")[0]), Q, W, O, integers=False)
+case(lambda t, q, w, o: attended(t.nn.functional.multi_head_attention_forward, q, q, q, w, o, need_weights=False, attn_mask=hidden(t, "011", "001", "000"), is_causal=True)[0], Q, W, O, integers=False, smooth=False)  # PyTorch has no second derivative
+case(lambda t, q, k, w, o, m: attended(t.nn.functional.multi_head_attention_forward, q, k, k, w, o, attn_mask=m, key_padding_mask=hidden(t, "0100", "0010")), Q, K, W, O, (3, 4), integers=False)
+case(lambda t, q, k, w, o, m: attended(t.nn.functional.multi_head_attention_forward, q, k, k, w, o, need_weights=False, attn_mask=m, key_padding_mask=hidden(t, "0100", "0010"))[0], Q, K, W, O, (6, 3, 4), integers=False)
+case(lambda t, q, k, w, o, b, d: attended(t.nn.functional.multi_head_attention_forward, q, k, k, w, o, None, b, d, True, attn_mask=hidden(t, "0100", "0010", "1111")), Q, K, W, O, (1, 1, 6), (1, 1, 6), integers=False)
+case(lambda t, q, k, w, o, s, r: attended(t.nn.functional.multi_head_attention_forward, q, k, k, w, o, zero=True, static_k=s, static_v=r), Q, K, W, O, (6, 5, 2), (6, 5, 2), integers=False)
+case(lambda t, q, k, v, a, b, c, o, d: attended(t.nn.functional.multi_head_attention_forward, q, k, v, None, o, d, use_separate_proj_weight=True, q_proj_weight=a, k_proj_weight=b, v_proj_weight=c), Q, (4, 2, 5), (4, 2, 3), (6, 6), (6, 5), (6, 3), O, (18,), integers=False)
 C = (3, 4, 5)
 case(lambda t, a, w, b: t.nn.functional.layer_norm(a, (5,), w, b, 0.001), C, (5,), (5,), integers=False)
 case(lambda t, a: (t.nn.functional.layer_norm(a, (4, 5)), t.nn.functional.layer_norm(a[:0], [5])), C, integers=False)
@@ -218,5 +241,16 @@ REFUSED: dict[str, Any] = {
     "bilinear of other batches": (lambda t, a: t.nn.functional.bilinear(a, a[:2], a[:, None, :] * a[0, :, None]), (B,)),
     "attention of vectors": (lambda t, a: t.nn.functional.scaled_dot_product_attention(a[0], a[0], a[0]), (B,)),
     "attention of two types": (lambda t, a: t.nn.functional.scaled_dot_product_attention(a, a, a.float()), (B,)),
+    "heads that do not divide the width": (lambda t, q, w, o: t.nn.functional.multi_head_attention_forward(q, q, q, 6, 4, w, None, None, None, False, 0.0, o, None), (Q, W, O)),
+    "heads of another width": (lambda t, q, w, o: attended(t.nn.functional.multi_head_attention_forward, q[..., :3], q, q, w, o), (Q, W, O)),
+    "heads in four dimensions": (lambda t, q, w, o: attended(t.nn.functional.multi_head_attention_forward, q[None], q[None], q[None], w, o), (Q, W, O)),
+    "heads with fewer values than keys": (lambda t, q, w, o: attended(t.nn.functional.multi_head_attention_forward, q, q, q[:2], w, o), (Q, W, O)),
+    "heads without a projection": (lambda t, q, w, o: attended(t.nn.functional.multi_head_attention_forward, q, q, q, None, o), (Q, W, O)),
+    "heads with a bias of keys alone": (lambda t, q, w, o: attended(t.nn.functional.multi_head_attention_forward, q, q, q, w, o, None, q[:1, :1]), (Q, W, O)),
+    "heads with a small mask": (lambda t, q, w, o: attended(t.nn.functional.multi_head_attention_forward, q, q, q, w, o, attn_mask=hidden(t, "01", "00")), (Q, W, O)),
+    "heads with a mask of whole numbers": (lambda t, q, w, o: attended(t.nn.functional.multi_head_attention_forward, q, q, q, w, o, attn_mask=t.tensor([[1] * 3] * 3)), (Q, W, O)),
+    "heads that pad too little": (lambda t, q, w, o: attended(t.nn.functional.multi_head_attention_forward, q, q, q, w, o, key_padding_mask=hidden(t, "01", "00")), (Q, W, O)),
+    "heads said to be causal": (lambda t, q, w, o: attended(t.nn.functional.multi_head_attention_forward, q, q, q, w, o, is_causal=True), (Q, W, O)),
+    "heads of a static key of another width": (lambda t, q, w, o: attended(t.nn.functional.multi_head_attention_forward, q, q, q, w, o, static_k=q), (Q, W, O)),
     "attention with a mask of integers": (lambda t, a: t.nn.functional.scaled_dot_product_attention(a, a, a, a[:, :3].long()), (B,)),
 }
