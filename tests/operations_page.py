@@ -185,8 +185,11 @@ def facts_of(function: Any, args: Any, kwargs: Any) -> Facts | None:
     if not any(x.is_floating_point() or x.is_complex() for x in taken):
         return found
 
+    again = as_one_leaf(alone.index(used)) if used in alone else used
+
     def change(x: Any) -> Any:
-        return as_complex_leaf(as_float_leaf(x).detach() if used is as_float_leaf else x)
+        y = as_complex_leaf(as_float_leaf(x).detach() if used is as_float_leaf else x)
+        return y if used in (as_leaf, as_float_leaf) else again(y.detach())
 
     try:
         rows, orders = outcome(function, args, kwargs, change, 1)

@@ -203,15 +203,15 @@ def _solved(x: Tensor, places: Tensor, y: Tensor, adjoint: bool) -> Tensor:
 def ldl_factor(A: Tensor, *, hermitian: bool = False) -> LDLFactor:
     """The factorization of a symmetric matrix, which need not be positive definite.
 
-    The lower triangle is read.  It cannot be differentiated, as in PyTorch.  To real numbers
-    `hermitian` makes no difference.
+    With `hermitian` a complex matrix is taken for the conjugate of its transpose.  The lower
+    triangle is read.  It cannot be differentiated, as in PyTorch.
 
     >>> import tapegrad as tg
     >>> tg.linalg.ldl_factor(tg.tensor([[4.0, 2.0], [2.0, 3.0]])).LD
     tensor([[4.0000, 0.0000],
             [0.5000, 2.0000]])
     """
-    _, both, pivots = _blocks(A, "linalg.ldl_factor", True)
+    _, both, pivots = _blocks(A, "linalg.ldl_factor", True, hermitian)
     return LDLFactor(both, pivots)
 
 
@@ -222,15 +222,21 @@ def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
     >>> tg.linalg.ldl_factor_ex(tg.eye(2)).info
     tensor(0, dtype=tapegrad.int32)
     """
-    x, both, pivots = _blocks(A, "linalg.ldl_factor_ex", check_errors)
-    return LDLFactorEx(both, pivots, run(block_code, (x,), {}))
+    x, both, pivots = _blocks(A, "linalg.ldl_factor_ex", check_errors, hermitian)
+    info = run(block_code, (x,), {"hermitian": _conjugates(x, hermitian)})
+    return LDLFactorEx(both, pivots, info)
 
 
-def _blocks(A: Any, name: str, check: bool) -> tuple[Tensor, Tensor, Tensor]:
-    x = matrices(A, name, square=True, real=True)
+def _blocks(A: Any, name: str, check: bool, hermitian: bool) -> tuple[Tensor, Tensor, Tensor]:
+    x = matrices(A, name, square=True)
     _values_only(x, name)
-    whole = run(ops.ldl, (x,), {"check": check})
-    return x, part(whole, slice(None, -1)), to(part(whole, -1), np.dtype(np.int32))
+    whole = run(ops.ldl, (x,), {"check": check, "hermitian": _conjugates(x, hermitian)})
+    return x, part(whole, slice(None, -1)), to(real(part(whole, -1)), np.dtype(np.int32))
+
+
+def _conjugates(x: Tensor, hermitian: bool) -> bool:
+    """Whether the transpose is to be conjugated: of real numbers that is the same."""
+    return bool(hermitian) and x._a.dtype.kind == "c"
 
 
 def _values_only(x: Tensor, name: str) -> None:
@@ -251,6 +257,5 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
             [1.]])
     """
     x, places, y = _system(LD, pivots, B, True, "linalg.ldl_solve")
-    matrices(x, "linalg.ldl_solve", real=True)
     _values_only(x, "linalg.ldl_solve")
-    return run(ops.ldl_solve, (y, x, places), {})
+    return run(ops.ldl_solve, (y, x, places), {"hermitian": _conjugates(x, hermitian)})

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import KIND_FACTOR
+from tapegrad.ops.complex_parts import conjugate
 from tapegrad.ops.core import ANALYTIC, NotDifferentiable, Op, custom, linear
 from tapegrad.ops.factorizations import columns, right_solve, rows
 from tapegrad.ops.linalg import product, transposed
@@ -105,15 +106,15 @@ def _swap_rows(x: Any, pivots: Any, *, inverse: bool) -> Any:
     return np.take_along_axis(full, np.broadcast_to(order, (*batch, *order.shape[-2:])), -2)
 
 
-def _ldl(x: Any, *, check: bool) -> Any:
-    """The factor of LAPACK's `sytrf`, of the lower triangle, and its exchanges."""
+def _ldl(x: Any, *, check: bool, hermitian: bool) -> Any:
+    """The factor of LAPACK's `sytrf` or `hetrf`, of the lower triangle, and its exchanges."""
     n = x.shape[-1]
     out = np.zeros((*x.shape[:-1], n + 1), x.dtype)
     if not x.size:
         return out
-    sytrf = routine("sytrf", x.dtype)
+    trf = routine("hetrf" if hermitian else "sytrf", x.dtype)
     for at in np.ndindex(*x.shape[:-2]):
-        factor, pivots, info = sytrf(x[at], lower=1)
+        factor, pivots, info = trf(x[at], lower=1)
         if info > 0 and check:
             raise LinAlgError(
                 f"`linalg.ldl_factor`: a matrix of the input of shape {x.shape} is singular: the "
@@ -123,18 +124,25 @@ def _ldl(x: Any, *, check: bool) -> Any:
     return out
 
 
-def _ldl_solve(b: Any, x: Any, pivots: Any) -> Any:
-    """`sytrs`, whose matrix is symmetric: it is its own transpose."""
+def _ldl_solve(b: Any, x: Any, pivots: Any, *, hermitian: bool) -> Any:
+    """`sytrs` or `hetrs`."""
     batch = np.broadcast_shapes(x.shape[:-2], b.shape[:-2])
     out = np.array(np.broadcast_to(b, (*batch, *b.shape[-2:])))
     if not out.size:
         return out
-    sytrs = routine("sytrs", x.dtype)
+    trs = routine("hetrs" if hermitian else "sytrs", x.dtype)
     n = x.shape[-1]
     xs, ps = np.broadcast_to(x, (*batch, n, n)), np.broadcast_to(pivots, (*batch, n))
     for at in np.ndindex(*batch):
-        out[at] = sytrs(xs[at], ps[at], out[at], lower=1)[0]
+        out[at] = trs(xs[at], ps[at], out[at], lower=1)[0]
     return out
+
+
+def _ldl_solve_transpose(g: Any, x: Any, pivots: Any, hermitian: bool) -> Any:
+    # A symmetric matrix is its own transpose, a Hermitian one the conjugate of it.
+    if not hermitian:
+        return ldl_solve(g, x, pivots, hermitian=False)
+    return conjugate(ldl_solve(conjugate(g), x, pivots, hermitian=True))
 
 
 lu: Op = custom(
@@ -148,6 +156,6 @@ swap_rows: Op = linear(
 )
 ldl: Op = custom("ldl", _ldl, x=BLOCKS)
 ldl_solve: Op = linear(
-    "ldl_solve", _ldl_solve, b=lambda g, x, pivots: ldl_solve(g, x, pivots), x=BLOCKS,
+    "ldl_solve", _ldl_solve, b=_ldl_solve_transpose, x=BLOCKS,
     pivots=EXCHANGES, grad_name="LinalgLdlSolve", complex=ANALYTIC,
 )  # fmt: skip

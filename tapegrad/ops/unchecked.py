@@ -67,13 +67,13 @@ def _pivot_code(x: Any) -> Any:
     return out
 
 
-def _block_code(x: Any) -> Any:
+def _block_code(x: Any, *, hermitian: bool) -> Any:
     """The same for the blocks of D in the factorization of a symmetric matrix."""
     out = np.zeros(x.shape[:-2], np.int32)
     if x.size:
-        sytrf = routine("sytrf", x.dtype)
+        trf = routine("hetrf" if hermitian else "sytrf", x.dtype)
         for at in np.ndindex(*x.shape[:-2]):
-            out[at] = sytrf(x[at], lower=1)[2]
+            out[at] = trf(x[at], lower=1)[2]
     return out
 
 

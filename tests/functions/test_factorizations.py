@@ -52,6 +52,25 @@ def test_what_has_values_only_says_so():
         tg.linalg.ldl_solve(a, factors.pivots, tg.ones(2, 1))
 
 
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_ldl_solve_in_complex_numbers(rng, hermitian):
+    a, b = (rng.standard_normal((2, 3, 3, 2)) @ [1, 1j] for _ in range(2))
+    a = a + (a.mT.conj() if hermitian else a.mT)
+    LD, pivots = tg.linalg.ldl_factor(tg.from_numpy(a), hermitian=hermitian)
+
+    def solve(LD, pivots, b):
+        return tg.linalg.ldl_solve(LD, pivots, b, hermitian=hermitian)
+
+    right = tg.tensor(b, requires_grad=True)
+    found = solve(LD, pivots, right)
+    np.testing.assert_allclose(a @ found.detach().numpy(), b, rtol=1e-9, atol=1e-9)
+    (gradient,) = tg.autograd.grad(found, right, tg.from_numpy(b))
+    expected = np.linalg.solve(a.mT.conj(), b)
+    np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-9, atol=1e-9)
+    mapped = tg.vmap(solve)(LD, pivots, right.detach())
+    np.testing.assert_allclose(mapped.numpy(), found.detach().numpy(), rtol=1e-12)
+
+
 def test_eigenvalues_of_real_matrices_are_complex():
     found = tg.linalg.eig(tg.eye(2).float())
     assert found.eigenvalues.dtype == found.eigenvectors.dtype == tg.complex64

@@ -243,3 +243,23 @@ def test_what_leans_to_the_phases_is_refused(name):
         x = library.tensor(M, requires_grad=True)
         with pytest.raises(RuntimeError, match=r"phase|e\^\{i phi\}"):
             LEANING[name](library, x).sum().abs().backward()
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_ldl(hermitian, dtype):
+    """PyTorch has no derivative of any part."""
+    batch = BATCH - 3 * np.eye(3)  # blocks of two among those of D
+    batch = (batch + batch.mT.conj() if hermitian else batch + batch.mT).astype(dtype)
+    right = np.stack([M, M + 1j, M * 1j]).astype(dtype)
+    found = []
+    for L in (tg, torch):
+        factors = L.linalg.ldl_factor_ex(L.tensor(batch), hermitian=hermitian)
+        plain = L.linalg.ldl_factor(L.tensor(batch[0]), hermitian=hermitian)
+        zero = L.linalg.ldl_factor_ex(L.tensor(batch * 0), hermitian=hermitian).info
+        solved = L.linalg.ldl_solve(*factors[:2], L.tensor(right), hermitian=hermitian)
+        found.append([x.numpy() for x in (*factors, *plain, zero, solved)])
+    rtol = 1e-3 if dtype == "complex64" else 1e-11
+    for ours, theirs in zip(*found, strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=rtol / 10)
