@@ -132,6 +132,6 @@ decay: Op = custom(
 )
 cumprod = custom("cumprod", large("row_loops.cumprod", _cumprod), complex=ANALYTIC,
                  x=_cumprod_vjp, scans="mul", axis="keep")
-logcumsumexp = custom("logcumsumexp", _logcumsumexp, x=_logcumsumexp_vjp, scans="logaddexp",
-                      axis="keep")
+logcumsumexp = custom("logcumsumexp", large("row_loops.logcumsumexp", _logcumsumexp),
+                      x=_logcumsumexp_vjp, scans="logaddexp", axis="keep")
 # fmt: on

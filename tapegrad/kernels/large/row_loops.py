@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.large.launching import SHORT, Array, known, loop
+from tapegrad.kernels.large.launching import SHORT, Array, blocks, known, loop
 from tapegrad.parallel import large_elementwise
 from tapegrad.parallel.large_elementwise import address, launch
 
@@ -36,6 +36,26 @@ def cumsum(x: Array, *, dim: int) -> Any:
 def cumprod(x: Array, *, dim: int) -> Any:
     """The products of the elements so far, along the last dimension."""
     return _rows("running_product", x, (dim,))
+
+
+def logcumsumexp(x: Array, *, dim: int) -> Any:
+    """The logarithms of the sums of the exponentials so far, of neighbouring columns at a time."""
+    found = blocks(x.shape, (dim,)) if known(x) and x.itemsize == 8 else None
+    if found is None:
+        return None
+    outer, n, inner = found
+    if inner == 1 and x.ndim > 1 and x.shape[-2] >= SHORT:  # rows, which become columns
+        y = logcumsumexp(np.ascontiguousarray(x.mT), dim=dim - 1)
+        return np.ascontiguousarray(y.mT)
+    if inner < SHORT:
+        return None
+    from tapegrad.kernels.codegen import kernel_table
+
+    kernel = kernel_table.loop("logcumsumexp", "f8", "scan_loops")
+    out, step = np.empty_like(x), n * inner * x.itemsize
+    at = [inner, 1, address(x), address(out)]
+    launch(kernel, outer, n, at, [0, 0, step, step], weight=inner)
+    return out
 
 
 def rcumsum(x: Array, *, dim: int) -> Any:

@@ -132,6 +132,8 @@ CASES = {
     "cumprod of a vector": (lambda x: tg.cumprod(x, 0), [1 + 1e-3 * V]),
     "cumprod, zeros": (lambda x: tg.cumprod(x, 1), [P * MASK]),
     "logcumsumexp": (lambda x: tg.logcumsumexp(x, 1), [M]),
+    "logcumsumexp, columns": (lambda x: tg.logcumsumexp(x, 0), [300 * M]),
+    "logcumsumexp, batches": (lambda x: tg.logcumsumexp(x.view(20, 15, COLUMNS), 2), [M]),
     "hypot": (tg.hypot, [M, P]),
     "logaddexp": (tg.logaddexp, [M, P]),
     "logaddexp, rows": (tg.logaddexp, [M, ROW]),
@@ -519,3 +521,13 @@ def test_an_adjoint_that_was_spread_over_short_rows(n):
     weights = np.linspace(0.0, 1.0, 40 * 500).reshape(40, 500)
     ((x * x).sum(-1) * weights).sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), 2 * x0 * weights[..., None], rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["cumprod", "logcumsumexp"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_scans_of_what_is_not_finite(name, dim):
+    forward, rng = table[name].forward, np.random.default_rng(0)
+    some = [0.0, -0.0, 0.5, -1.5, 700.0, 1e308, -1e308, 1e-308, -np.inf, np.inf, np.nan]
+    x = np.where(rng.random((300, 200)) < 0.05, rng.choice(some, (300, 200)), M[:, :200])
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(forward(x, dim=dim), forward.plain(x, dim=dim), 1e-13)
