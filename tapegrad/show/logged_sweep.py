@@ -18,7 +18,7 @@ from tapegrad.show.formula_text import formula_text
 from tapegrad.show.known_values import known_values
 from tapegrad.show.named_slice import NamedSlice, Names, Operand
 from tapegrad.show.sweep_steps import Contribution, SweepStep, SweepSteps
-from tapegrad.tape.tape import current
+from tapegrad.tape.tape import SPENT, WORD, current
 from tapegrad.tape.tape_slice import output_of
 from tapegrad.tensor import Tensor, noted, wrap
 
@@ -65,6 +65,11 @@ def sweep(
     if part.tape is not current.tape:
         raise RuntimeError(
             "`sweep`: this graph was recorded by another thread: call it in the thread that made it"
+        )
+    if any(part.tape.words()[k, WORD] & SPENT for k in part.indices):
+        raise RuntimeError(
+            "`sweep`: a sweep has freed the values that these records had saved: show it before "
+            "`backward`, or call `backward(retain_graph=True)`"
         )
     (weight,) = root_weights([y], gradient, "gradient", "sweep", False)
     log = _LoggedSweep(part, known_values(part, y))

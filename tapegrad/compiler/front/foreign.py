@@ -115,10 +115,10 @@ class Source:
             except Exception as error:
                 said = said or error
         raise TypeError(
-            f"what `{self.name}` returns could not be found out with arrays of made-up shapes "
-            f"({type(said).__name__}: {said}). Call it once from Python, with arguments as they "
-            "will be, and then define the `@njit` function that uses it (again): Numba keeps this "
-            "failure"
+            f"`{self.name}` could not be run with arguments of these types, to find out what it "
+            f"returns: {type(said).__name__}: {said}. If this is about shapes, which were made up: "
+            "call it once from Python, with arguments as they will be, and then define the `@njit` "
+            "function that uses it (again), since Numba keeps this failure"
         )
 
     def returned(self, specialization: Specialization) -> Returned:

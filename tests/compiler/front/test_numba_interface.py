@@ -225,7 +225,7 @@ def test_results_that_need_python_objects():
 
 def test_a_function_that_no_made_up_shape_fits():
     f = tg.jit(lambda x: x.reshape(3, 5) @ np.ones(5))
-    with pytest.raises(TypingError, match="Call it once from Python"):
+    with pytest.raises(TypingError, match="call it once from Python"):
         call(f, np.ones(15))
     f(np.ones(15))
     again = numba.njit(call.py_func)  # Numba remembers what it could not compile
