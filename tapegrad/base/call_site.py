@@ -9,6 +9,7 @@ from typing import Any
 
 _STORES = {opmap.get("STORE_SUBSCR"), opmap.get("STORE_SLICE")}
 _LOADS = {opmap.get("BINARY_SUBSCR"), opmap.get("BINARY_SLICE")}
+_LOAD_3_14 = bytes([opmap["BINARY_OP"], 26])  # `NB_SUBSCR`, in place of `BINARY_SUBSCR`
 _STORED = (
     "`array[...] = t` cannot put a Tensor into an array of NumPy's, which holds nothing but "
     "numbers, so what is computed from it would be lost: make the array with "
@@ -31,11 +32,12 @@ def explain(why: RuntimeError, frame: FrameType, kind: str) -> None:
 
     `kind` is that of the Tensor's dtype: integers are indices, other numbers are written.
     """
-    at = frame.f_code.co_code[frame.f_lasti]
+    instruction = frame.f_code.co_code[frame.f_lasti : frame.f_lasti + 2]
+    at = instruction[0]
     integer = kind in "iub"
     if at in _STORES:
         why.args = (_PLACED if integer else _STORED,)
-    elif at in _LOADS and integer:
+    elif integer and (at in _LOADS or instruction == _LOAD_3_14):
         why.args = (_INDEXED,)
 
 

@@ -10,7 +10,8 @@ reads both as constants (`tapegrad.kernels.flags`).
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self, get_type_hints
+from inspect import get_annotations
+from typing import TYPE_CHECKING, Any, Self
 
 
 class _Declared(type):
@@ -23,11 +24,8 @@ class _Declared(type):
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         super().__init__(name, bases, namespace)
         cls.fields, cls.arrays, cls.SIZE = {}, set(), 0
-        kinds = namespace.get("__annotations__", {})
-        texts = any(isinstance(kind, str) for kind in kinds.values())
-        hints = get_type_hints(cls, include_extras=True) if texts else kinds
-        for field in kinds:
-            kind, cls.fields[field] = hints[field], 1
+        for field, kind in get_annotations(cls, eval_str=True).items():
+            cls.fields[field] = 1
             if kind is not int:
                 cls.arrays.add(field)
                 (cls.fields[field],) = kind.__metadata__

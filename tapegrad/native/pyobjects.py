@@ -12,7 +12,7 @@ import sys
 
 from tapegrad.kernels.flags import typed_with
 from tapegrad.kernels.memory import address, call0, call1, call2, call3, call8, i4, i8, room_i8
-from tapegrad.kernels.sweep.sweep_abi import FIELDS, NO_DIGIT, ONE_DIGIT
+from tapegrad.kernels.sweep.sweep_abi import FIELDS, NO_DIGIT, ONE_DIGIT, SIZE_BITS
 from tapegrad.native.abi import Frame, Operand, Plan
 from tapegrad.tape.tape import CLASS_SHIFT, MODE_FAST, MODE_OFF
 
@@ -40,7 +40,7 @@ LOW_HALF = 0xFFFFFFFF
 @typed
 def int_value(frame, obj):
     """The value of a Python int."""
-    size = i8(obj)[INT_SIZE]
+    size = i8(obj)[INT_SIZE] & SIZE_BITS
     if size == ONE_DIGIT:
         return i4(obj + INT_DIGIT)[0]
     return 0 if size == NO_DIGIT else call1(frame.PyLong_AsLongLong, obj)

@@ -116,10 +116,11 @@ def uses(code: CodeType) -> tuple[tuple[Use, ...], frozenset[str]]:
         if at is not None and name in ("LOAD_ATTR", "LOAD_METHOD"):
             at = at._replace(path=(*at.path, ("attr", what)))
             continue
-        if at is not None and name == "LOAD_CONST":
+        if at is not None and name in ("LOAD_CONST", "LOAD_SMALL_INT"):
             constant = what
             continue
-        if at is not None and name == "BINARY_SUBSCR" and isinstance(constant, (str, int)):
+        subscript = name == "BINARY_SUBSCR" or (name, step.argrepr) == ("BINARY_OP", "[]")
+        if at is not None and subscript and isinstance(constant, (str, int)):
             at, constant = at._replace(path=(*at.path, ("item", constant))), MISSING
             continue
         if at is not None:

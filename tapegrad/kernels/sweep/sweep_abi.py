@@ -7,6 +7,7 @@ Python.
 """
 
 import ctypes
+import sys
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
@@ -137,8 +138,6 @@ def _words(address: int, count: int) -> list[int]:
 @cache
 def find() -> Layout | None:
     """Look at objects with known content; None when they are not laid out as expected."""
-    import sys
-
     if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None
     marks = [object(), object(), object()]
@@ -171,7 +170,7 @@ FIELDS = {
     "int_size": (16, "i64"),  # see `ONE_DIGIT`
     "int_digit": (24, "i32"),
     "object_size": (16, "i64"),  # how many items a tuple or a list has
-    "tuple_items": (24, "[0 x ptr]"),
+    "tuple_items": (tuple.__basicsize__, "[0 x ptr]"),  # 24, from 3.14 on 32: a hash is kept
     "list_items": (24, "ptr"),
     "int64_value": (16, "i64"),  # of NumPy's scalar
     "slice_edges": (16, "ptr"),  # start, stop, step
@@ -185,9 +184,11 @@ FIELDS = {
     "dtype_byteorder": (26, "i8"),
     "dtype_number": (28, "i32"),
 }
-# What stands for the size of an int of one digit, of 30 bits, and for that of 0.
+# What stands for the size of an int of one digit, of 30 bits, and for that of 0.  From 3.14 on the
+# same word says whether the int is immortal, in a bit of its own.
+SIZE_BITS = ~4 if sys.version_info >= (3, 14) else ~0
 ONE_DIGIT, NO_DIGIT = (
-    ctypes.c_int64.from_address(id(n) + FIELDS["int_size"][0]).value for n in (7, 0)
+    ctypes.c_int64.from_address(id(n) + FIELDS["int_size"][0]).value & SIZE_BITS for n in (7, 0)
 )
 # NumPy's flags of an array.
 IN_C_ORDER, ALIGNED, WRITEABLE = 0x001, 0x100, 0x400
@@ -209,6 +210,9 @@ def as_listed() -> bool:
         offset, kind = FIELDS[field]
         return views[kind].from_address(id(thing) + offset).value
 
+    def size(n: int) -> int:
+        return int(read(n, "int_size")) & SIZE_BITS
+
     number, array = 1.5, np.zeros((2, 3), np.float32)
     across, aside = array[:, 1:], np.zeros(9, np.uint8)[1:].view("f8")
     fixed = array.view()
@@ -221,8 +225,8 @@ def as_listed() -> bool:
         and read(number, "float_value") == number
         and read(np.int64(-7), "int64_value") == -7
         and [read(n, "int_digit") for n in (7, 1000, 2**30 - 1)] == [7, 1000, 2**30 - 1]
-        and all(read(n, "int_size") == ONE_DIGIT for n in (1, 1000, 2**30 - 1))
-        and all(read(n, "int_size") not in (ONE_DIGIT, NO_DIGIT) for n in (-7, 2**30))
+        and [size(n) for n in (1, 1000, 2**30 - 1)] == [ONE_DIGIT] * 3
+        and not {size(n) for n in (-7, 2**30)} & {ONE_DIGIT, NO_DIGIT}
         and read(array, "array_data") == array.__array_interface__["data"][0]
         and read(array, "array_ndim") == 2
         and _words(read(array, "array_shape"), 2) == [2, 3]
