@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, overload
 
 from tapegrad.base.public_names import listed
-from tapegrad.base.text_tables import html_table
+from tapegrad.base.text_tables import counted, html_table, text_table
 from tapegrad.tape.shape_table import Shape
 
 HEAD = ("position", "operation", "inputs", "shape", "state")
@@ -33,6 +33,43 @@ class Record(NamedTuple):
 
     def _repr_html_(self) -> str:
         return html_table(HEAD, [cells(self)])
+
+
+class Records:
+    """A sequence of records, which prints as a table of them."""
+
+    __slots__ = ()
+
+    def record(self, index: int) -> Record:
+        """The record at an index, which counts from the first."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, key: int) -> Record: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[Record]: ...
+    def __getitem__(self, key: int | slice) -> Record | list[Record]:
+        if isinstance(key, slice):
+            return [self.record(i) for i in range(*key.indices(len(self)))]
+        if not isinstance(key, int):
+            raise TypeError(f"a record's place is an int or a slice, got {type(key).__name__}")
+        index = key + len(self) if key < 0 else key
+        if not 0 <= index < len(self):
+            there = f"there {'is' if len(self) == 1 else 'are'} {counted(len(self), 'record')} here"
+            raise IndexError(f"{there}, and none at {key}")
+        return self.record(index)
+
+    def __iter__(self) -> Iterator[Record]:
+        return (self.record(i) for i in range(len(self)))
+
+    def __str__(self) -> str:
+        return text_table(HEAD, table_rows(self.record, len(self)))
+
+    def _repr_html_(self) -> str:
+        return html_table(HEAD, table_rows(self.record, len(self)), repr(self)[1:-1])
 
 
 def cells(record: Record) -> tuple[str, ...]:

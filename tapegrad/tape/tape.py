@@ -21,15 +21,14 @@ import itertools
 import struct
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from sys import getrefcount
-from typing import Any, ClassVar, Protocol, overload
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from tapegrad.base.public_names import listed
-from tapegrad.base.text_tables import html_table, text_table
-from tapegrad.tape.records import HEAD, Record, table_rows
+from tapegrad.tape.records import Record, Records
 from tapegrad.tape.shape_table import Shape, shapes
 
 FIELDS = 6
@@ -88,7 +87,7 @@ class Ended:
         self.name = name
 
 
-class Tape:
+class Tape(Records):
     """The records of one thread, in the order in which they were made.
 
     >>> import tapegrad as tg
@@ -343,34 +342,11 @@ class Tape:
     def __len__(self) -> int:
         return self.used
 
-    @overload
-    def __getitem__(self, key: int) -> Record: ...
-    @overload
-    def __getitem__(self, key: slice) -> list[Record]: ...
-    def __getitem__(self, key: int | slice) -> Record | list[Record]:
-        if isinstance(key, slice):
-            return [self.record(i) for i in range(*key.indices(len(self)))]
-        if not isinstance(key, int):
-            raise TypeError(f"a record's place is an int or a slice, got {type(key).__name__}")
-        index = key + len(self) if key < 0 else key
-        if not 0 <= index < len(self):
-            raise IndexError(f"the tape has {len(self)} records, there is no record {key}")
-        return self.record(index)
-
-    def __iter__(self) -> Iterator[Record]:
-        return (self.record(i) for i in range(len(self)))
-
-    def __str__(self) -> str:
-        return text_table(HEAD, table_rows(self.record, len(self)))
-
     def __dir__(self) -> list[str]:
         return listed(self, "all index inputs keep leaves reclaim record words")
 
     def __repr__(self) -> str:
         return f"<Tape of {len(self)} records, next position {self.next}>"
-
-    def _repr_html_(self) -> str:
-        return html_table(HEAD, table_rows(self.record, len(self)), repr(self)[1:-1])
 
     # -- releasing and reclaiming ----------------------------------------------------------
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 from tapegrad.base.public_names import listed
-from tapegrad.base.text_tables import counted, html_table, text_table
-from tapegrad.tape.records import HEAD, Record, table_rows
+from tapegrad.base.text_tables import counted
+from tapegrad.tape.records import Record, Records
 from tapegrad.tape.tape import Tape
 
 
@@ -34,7 +33,7 @@ def beneath(tape: Tape, top: int, limit: int | None = None) -> list[int]:
     return sorted(found)
 
 
-class TapeSlice(Sequence[Record]):
+class TapeSlice(Records):
     """The records under a Tensor, in the order in which they were made: `Tensor.tape`.
 
     `whole` is the tape that they stand on, with all records of a thread.
@@ -68,38 +67,15 @@ class TapeSlice(Sequence[Record]):
         """The indices of the records on the whole tape, which reclaiming changes."""
         return [self.whole.index(position) for position in self._positions]
 
-    def _record(self, k: int) -> Record:
-        tape = self.whole
-        return tape.record(tape.index(self._positions[k]))
+    def record(self, index: int) -> Record:
+        """The readable form of one of the records."""
+        return self.whole.record(self.whole.index(self._positions[index]))
 
     def __len__(self) -> int:
         return len(self._positions)
 
-    @overload
-    def __getitem__(self, key: int) -> Record: ...
-    @overload
-    def __getitem__(self, key: slice) -> list[Record]: ...
-    def __getitem__(self, key: int | slice) -> Record | list[Record]:
-        if isinstance(key, slice):
-            return [self._record(k) for k in range(*key.indices(len(self)))]
-        if not isinstance(key, int):
-            raise TypeError(f"a record's place is an int or a slice, got {type(key).__name__}")
-        if not -len(self) <= key < len(self):
-            count = counted(len(self), "record")
-            raise IndexError(f"there are {count} under this Tensor, there is no record {key}")
-        return self._record(key)
-
-    def __iter__(self) -> Iterator[Record]:
-        return map(self._record, range(len(self)))
-
-    def __str__(self) -> str:
-        return text_table(HEAD, table_rows(self._record, len(self)))
-
     def __repr__(self) -> str:
         return f"<TapeSlice of {counted(len(self), 'record')}>"
 
-    def _repr_html_(self) -> str:
-        return html_table(HEAD, table_rows(self._record, len(self)), repr(self)[1:-1])
-
     def __dir__(self) -> list[str]:
-        return listed(self, "indices whole")
+        return listed(self, "indices record whole")

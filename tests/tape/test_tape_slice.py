@@ -37,7 +37,7 @@ def test_it_is_a_sequence():
     assert part[:1] == [part[0]]
     assert part[0] in part
     assert [*reversed(part)] == [part[1], part[0]]
-    with pytest.raises(IndexError, match="2 records under this Tensor, there is no record 2"):
+    with pytest.raises(IndexError, match="there are 2 records here, and none at 2"):
         part[2]
     with pytest.raises(TypeError, match="an int or a slice, got str"):
         part["mul"]
