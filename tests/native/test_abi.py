@@ -106,17 +106,18 @@ def test_fields_are_named_where_they_are_read_or_written(struct):
 
 
 REVERSED = """
-import importlib.util, sys
+import importlib.util, inspect, sys
 spec = importlib.util.spec_from_file_location("tapegrad.base.word_struct", sys.argv[1])
 module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 kind = type(module.WordStruct)
 number = kind.__init__
 def backwards(cls, name, bases, namespace):
-    kinds = list(namespace.get("__annotations__", {}).items())
+    kinds = list(inspect.get_annotations(cls).items())
     head = [*dict(kinds)].index("count") + 1 if name == "SweepFrame" else 0  # written together
     kinds[head:] = reversed(kinds[head:])
-    number(cls, name, bases, {**namespace, "__annotations__": dict(kinds)})
+    cls.__annotations__ = dict(kinds)
+    number(cls, name, bases, namespace)
 kind.__init__ = backwards
 
 import numpy as np
