@@ -114,15 +114,20 @@ def _mark_all(tape: Tape, newest: list[int], leaves: int, inputs: int, name: str
 
 
 def _closed(tape: Tape, newest: list[int], leaves: int, inputs: int) -> bool:
-    """Whether the newest records read nothing but each other and variables."""
+    """Whether the newest records read nothing but each other and variables.
+
+    If records move meanwhile nothing is known, and the answer is no.
+    """
+    before, known = tape.next, [*tape.leaves]
     words = tape.words()[-len(newest) :]
     inline = words[(words[:, WORD] & LISTED) == 0, IN0:SHAPE]
     codes = {*inline.ravel().tolist(), *tape.input_lists[inputs:]}
     first = newest[0]
-    return all(
-        code >= first if code > 0 else code < -leaves and _varies(tape.leaves[-code - 1])
+    closed = all(
+        code >= first if code > 0 else -len(known) <= code < -leaves and _varies(known[-code - 1])
         for code in codes - {0}
     )
+    return closed and tape.next is before
 
 
 def _varies(leaf: Tensor) -> bool:
