@@ -38,6 +38,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes many seconds; runs only with --slow")
     # What is compiled late would be by processes that outlive the tests.
     os.environ["TAPEGRAD_BACKGROUND"] = "0"
+    # And programs would be compiled in a thread, while other tests measure; those of tiers ask.
+    os.environ["TAPEGRAD_TIERED"] = "0"
     if config.getoption("--native") == "off":
         os.environ["TAPEGRAD_NATIVE"] = "0"
 
