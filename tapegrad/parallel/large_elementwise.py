@@ -66,7 +66,7 @@ def edges(n: int, weight: int = 1) -> list[int]:
 
 
 def divides(n: int, weight: int) -> bool:
-    """Whether `split` would divide the work, if there are threads."""
+    """Whether work pays for threads, if there are any."""
     return n * weight >= 2 * SPLIT
 
 
@@ -118,7 +118,7 @@ def launch(
     the work of `weight * n` elements.
     """
     if rows == 1:
-        if steps is None or _threads == 1 or n * weight < 2 * SPLIT:
+        if steps is None or _threads == 1 or not divides(n, weight):
             kernel.call(n, *at, *_NOTHING[len(at) :])
             return
         parts = [

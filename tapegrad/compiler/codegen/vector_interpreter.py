@@ -71,20 +71,24 @@ class _Interpreter(FunctionBuilder):
         """A word at an address."""
         return self.load(self.at(base, k, "i64"), "i64")
 
+    def entry(self, base: str, k: str, words: int) -> str:
+        """The address of the k-th of things of so many words."""
+        return self.at(base, self.emit(f"mul i64 {k}, {words}"), "i64")
+
     def nest(self, base: str) -> None:
         """Run one nest."""
         *outer, extent, operands, instructions = [self.word(base, k) for k in range(1, HEADER)]
         first = self.at(base, HEADER, "i64")
-        code = self.at(first, self.emit(f"mul i64 {operands}, {OPERAND}"), "i64")
+        code = self.entry(first, operands, OPERAND)
         with self.loop(operands) as k:
-            operand = self.at(first, self.emit(f"mul i64 {k}, {OPERAND}"), "i64")
+            operand = self.entry(first, k, OPERAND)
             table = self.load(self.at(self.tables, self.word(operand, 0), "ptr"), "ptr")
             found = self.load(self.at(table, self.word(operand, 1), "ptr"), "ptr")
             found = self.at(found, self.word(operand, 2), "i8")
             self.store(found, self.at(self.bases, k, "ptr"), "ptr")
         with self.loop(outer[0]) as i, self.loop(outer[1]) as j, self.loop(outer[2]) as h:
             with self.loop(operands) as k:
-                operand = self.at(first, self.emit(f"mul i64 {k}, {OPERAND}"), "i64")
+                operand = self.entry(first, k, OPERAND)
                 found = self.load(self.at(self.bases, k, "ptr"), "ptr")
                 for index, place in zip((i, j, h), range(4, OPERAND), strict=True):
                     step = self.emit(f"mul i64 {index}, {self.word(operand, place)}")
@@ -97,10 +101,9 @@ class _Interpreter(FunctionBuilder):
                 short = self.emit(f"icmp slt i64 {left}, {CHUNK}")
                 count = self.emit(f"select i1 {short}, i64 {left}, i64 {CHUNK}")
                 with self.loop(instructions) as k:
-                    at = self.at(code, self.emit(f"mul i64 {k}, {INSTRUCTION}"), "i64")
-                    self.instruction(at, c, count)
+                    self.instruction(self.entry(code, k, INSTRUCTION), c, count)
                 with self.loop(operands) as k:
-                    operand = self.at(first, self.emit(f"mul i64 {k}, {OPERAND}"), "i64")
+                    operand = self.entry(first, k, OPERAND)
                     at = self.at(self.current, k, "ptr")
                     step = self.emit(f"mul i64 {self.word(operand, 3)}, {CHUNK}")
                     self.store(self.at(self.load(at, "ptr"), step, "i8"), at, "ptr")

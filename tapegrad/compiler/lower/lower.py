@@ -56,7 +56,7 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 COUNTED = {"@tapegrad_compiled = global ptr null", "@tapegrad_calls = global i64 0"}
 # How an interpreted program begins: it calls what it was compiled to, or counts its calls.
-PASSING_ON = """\
+PASSING_ON = f"""\
 %compiled = load atomic ptr, ptr @tapegrad_compiled acquire, align 8
 %is.compiled = icmp ne ptr %compiled, null
 br i1 %is.compiled, label %pass, label %count
@@ -71,7 +71,7 @@ store i64 %left, ptr @tapegrad_calls
 br i1 %pays, label %tell, label %interpreted
 tell:
 %program = load i64, ptr @tapegrad_number
-%told = call i64 @tapegrad_callback(i64 %program, i64 -1, ptr null, ptr null)
+%told = call i64 @tapegrad_callback(i64 %program, i64 {PAYS}, ptr null, ptr null)
 br label %interpreted
 interpreted:""".splitlines()
 
