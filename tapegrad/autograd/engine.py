@@ -293,7 +293,10 @@ def _codes(tape: Tape, leaves: list[Any] | None) -> list[int] | None:
 def _begun(
     tape: Tape, work: Workspace, root: Any, weight: Any, inputs: list[Any] | None, retain: bool
 ) -> Sweep | None:
-    """A sweep from one Tensor, run, with `sweeping` at 1; None, with nothing done: not so plain."""
+    """A sweep from one Tensor, run, with `sweeping` at 1; None, with nothing done: not so plain.
+
+    The caller sets `sweeping` back.
+    """
     if type(root) is not Tensor:
         return None
     seed = weight if type(weight) is np.ndarray else _seed(root, weight)
@@ -304,12 +307,12 @@ def _begun(
         home = home.tape
     if home is not tape or tape.mode != MODE_FAST or sweep_abi.find() is None:
         return None
+    tape.sweeping = 1  # excludes compaction, which renumbers, and other users of the workspace
     targets = _codes(tape, inputs)
     index = tape.index(root._pos)
     if index < 0 or targets == []:
         return None
     sweep = Sweep(tape, recorded=False, retain=retain, work=work)
-    tape.sweeping = 1  # excludes compaction, and other users of the workspace
     return sweep if sweep.run_from(index, seed, targets) else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -68,8 +68,7 @@ class _Recomputed:
     def complete(self) -> None:
         """The function has returned."""
         tape = current.tape
-        codes = read_from_before(tape, self.start)
-        self.leaves = _versions(tape.leaves[-code - 1] for code in codes if code < 0)
+        self.leaves = _versions(read_from_before(tape, self.start)[1])
         self.end = tape.next - 1 + 1
         self.within.clear()
         # A second normal number may be at hand, and be taken without a trace.
@@ -204,7 +203,7 @@ def _rng_fingerprint() -> Any:
     return default_generator.state(), ctypes.string_at(bits.ctypes.state_address, _MT19937)
 
 
-def _versions(tensors: Iterator[Tensor]) -> Watched:
+def _versions(tensors: Iterable[Tensor]) -> Watched:
     return [(t, t._version) for t in tensors]
 
 

@@ -108,21 +108,25 @@ class Inputs:
 
 def reads_others(tape: Tape, start: int, own: set[int]) -> bool:
     """Whether any record from a position on reads a leaf or an older record not in `own`."""
-    used = read_from_before(tape, start)
-    used -= {tape.slots.get(p, 0) if p < 0 else p for p in own}
-    return any(code > 0 or followed(tape.leaves[-code - 1]) for code in used)
+    older, leaves = read_from_before(tape, start)
+    return bool(older - own) or any(leaf._pos not in own and followed(leaf) for leaf in leaves)
 
 
-def read_from_before(tape: Tape, start: int) -> set[int]:
-    """The codes of leaves and older records that the records from a position on read."""
-    first = tape.index(start) if start < tape.next else len(tape)
-    words = tape.words()[max(first, 0) :]
-    codes = words[(words[:, WORD] & LISTED) == 0, IN0:SHAPE].ravel()
-    used = set(codes[(codes < 0) | (codes < start) & (codes > 0)].tolist())
-    for row in words[(words[:, WORD] & LISTED) != 0].tolist():
-        inputs = tape.input_lists[row[IN0] : row[IN0] + row[IN0 + 1]]
-        used |= {code for code in inputs if code < start and code}
-    return used
+def read_from_before(tape: Tape, start: int) -> tuple[set[int], list[Tensor]]:
+    """The older records and the leaves that the records from a position on read."""
+    tape.sweeping += 1  # excludes compaction, which renumbers leaves
+    try:
+        first = tape.index(start) if start < tape.next else len(tape)
+        words = tape.words()[max(first, 0) :]
+        codes = words[(words[:, WORD] & LISTED) == 0, IN0:SHAPE].ravel()
+        used = set(codes[(codes < 0) | (codes < start) & (codes > 0)].tolist())
+        for row in words[(words[:, WORD] & LISTED) != 0].tolist():
+            inputs = tape.input_lists[row[IN0] : row[IN0] + row[IN0 + 1]]
+            used |= {code for code in inputs if code < start and code}
+        leaves = [tape.leaves[-code - 1] for code in used if code < 0]
+        return {code for code in used if code > 0}, leaves
+    finally:
+        tape.sweeping -= 1
 
 
 def scalar_root(y: Any, name: str, f: Any) -> Tensor:
@@ -321,10 +325,12 @@ def _leads_outside(t: Tensor, own: set[int]) -> bool:
     tape = current.tape
     if t._pos < 0:
         return t._pos not in own and followed(t)
-    codes = {tape.slots.get(p, 0) if p < 0 else p for p in own}
-    if t._pos in codes:
-        return False
-    return any(True for _ in followed_leaves(t, codes))
+    tape.sweeping += 1  # excludes compaction, which renumbers leaves
+    try:
+        codes = {tape.slots.get(p, 0) if p < 0 else p for p in own}
+        return t._pos not in codes and any(True for _ in followed_leaves(t, codes))
+    finally:
+        tape.sweeping -= 1
 
 
 def released(x: Any, own: set[int], tensors: bool, since: int = 0) -> Any:
