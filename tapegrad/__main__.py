@@ -5,6 +5,7 @@ The code goes to the disk cache: once per machine, for all programs.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -60,6 +61,7 @@ def patterns(op: Op, k: int) -> list[int]:
 
 def compile_all() -> int:
     """Compile, with a line that says how far that is."""
+    os.environ["TAPEGRAD_BACKGROUND"] = "0"  # it is waited for
     where = disk_cache.folder()
     if where is None:
         print("tapegrad: nothing is kept on disk (TAPEGRAD_CACHE=0)", file=sys.stderr)

@@ -15,6 +15,7 @@ import numpy as np
 
 from tapegrad.autograd.adjoints import Adjoints
 from tapegrad.autograd.pullback import Saved
+from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.kernels.broadcast_plan import Grid, core, grid
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
@@ -64,7 +65,10 @@ def step(adjoints: Adjoints, index: int, word: int, g: np.ndarray) -> bool:
     saved = Saved(tape, index, False)
     from tapegrad.kernels.large import softmax_and_norms
 
-    found = softmax_and_norms.adjoint(op, g, saved.entry[0], saved.entry[-1], saved.params)
+    try:
+        found = softmax_and_norms.adjoint(op, g, saved.entry[0], saved.entry[-1], saved.params)
+    except NotCompiled:
+        return False
     if found is None:
         return False
     _hand_on(adjoints, saved.codes[0], found)
@@ -132,7 +136,11 @@ def _elementwise(
             scalars = scalars & ~(1 << k) | plan.same_element[OUT + k] << k
         elif plan.same_element[k] != plan.same_element[OUT + k]:
             return False
-        kernels[k] = kernel_table.pullback(op, k, "f8" if dtype.itemsize == 8 else "f4", scalars)
+        try:
+            size = dtype.itemsize
+            kernels[k] = kernel_table.pullback(op, k, "f8" if size == 8 else "f4", scalars)
+        except NotCompiled:
+            return False
         if kernels[k] is None:
             return False
     for k in wanted:

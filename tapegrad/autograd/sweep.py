@@ -18,6 +18,7 @@ from tapegrad.autograd.grad_mode import switched
 from tapegrad.autograd.node_hooks import prehooked, stepped
 from tapegrad.autograd.pullback import contributions, spec_at, unpack
 from tapegrad.autograd.tensor_hooks import end_sweep, run_hooks
+from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.kernels.sweep.sweep_abi import (
@@ -542,17 +543,21 @@ def swept_at_once(tape: Tape, root: int, leaf: int, since: int, into: np.ndarray
 
 
 def _workspace(tape: Tape) -> Workspace | None:
-    """The tape's workspace, or a nested sweep's own; None if there can be none."""
+    """The tape's workspace, or a nested sweep's own; None if there can be none, or none yet."""
     if sweep_abi.find() is None:
         return None
     if tape.workspace is None:
         from tapegrad.autograd.workspace import Workspace, propagate
 
+        try:
+            made = Workspace()
+        except NotCompiled:
+            return None
         if Tape.propagate is reachability_fallback.propagate:  # the first
             from tapegrad.native.install import install
 
             install(compiling=False)
-        tape.workspace = Workspace()
+        tape.workspace = made
         Tape.propagate = propagate
     work: Workspace = tape.workspace
     for _ in range(tape.sweeping):

@@ -1,4 +1,4 @@
-"""Stages of compiling, timed for who listens."""
+"""Stages of compiling, timed for who listens; and that something is not compiled yet."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ def listen(to: Listener | None) -> None:
     """Tell this function of each stage that ends; None: nobody."""
     global listener
     listener = to
+
+
+class NotCompiled(Exception):
+    """Another process compiles what was asked for: do without for now."""
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tapegrad.base.compile_stages import stage
+from tapegrad.base.compile_stages import NotCompiled, stage
 from tapegrad.base.locks import lock
 from tapegrad.kernels import compile_ahead, simd_tables
 from tapegrad.kernels import disk_cache as disk
@@ -32,6 +32,8 @@ _kept: list[Any] = []  # engines own their code: they live as long as the proces
 _NOTICE_AFTER = _BURST_GAP = 1.0
 _burst_seconds = 0.0
 _burst_end = 0.0  # of the last compilation
+_LOOKS = 0.05  # seconds between two looks for what another process compiles
+_next_look: dict[str, float] = {}  # when, by the key of the function
 _announced_burst = False
 
 # What machine code may call: LLVM turns loops into the first three, the rest is the C library's
@@ -151,6 +153,17 @@ def load(name: str, source: str, arity: int) -> int:
         return _link(code)
 
 
+def load_or_ask(name: str, source: str, arity: int) -> int:
+    """`load`, for who can do without: raise NotCompiled where another process can compile it."""
+    key = _key(name, source, arity)
+    if time.monotonic() < _next_look.get(key, 0.0):
+        raise NotCompiled(name)
+    if disk.read(key) is None and compile_ahead.ask(name, source, arity):
+        _next_look[key] = time.monotonic() + _LOOKS
+        raise NotCompiled(name)
+    return load(name, source, arity)
+
+
 def is_compiled(name: str, source: str, arity: int, *, asking: bool = False) -> bool:
     """Whether `load` would find the function on disk.
 
@@ -162,6 +175,7 @@ def is_compiled(name: str, source: str, arity: int, *, asking: bool = False) -> 
     return found
 
 
+@cache
 def _key(name: str, source: str, arity: int) -> str:
     return hashlib.sha256(_fingerprint() + f"{name}/{arity}\n{source}".encode()).hexdigest()
 

@@ -1,11 +1,10 @@
 """Compile in a process of its own what would interrupt the work of this one.
 
-What is compiled late (the native path, loops that pay after some hundred calls) takes up to
-fifteen seconds, during which Numba holds the interpreter's lock: a thread would not help.  A
-process of low priority compiles it into the disk cache, and this one loads it from there when it
-looks the next time.  Of several processes that want the same one compiles.  Where that cannot be
-done, or fails, nothing changes: what is not compiled goes by Python.  ``TAPEGRAD_BACKGROUND=0``
-turns it off.
+The compiled sweep and the native path take up to fifteen seconds, during which Numba holds the
+interpreter's lock: a thread would not help.  A process of low priority compiles what was asked for
+into the disk cache, and this one loads it from there when it looks the next time; until then NumPy
+and Python do the work.  Of several processes that want the same one compiles.
+``TAPEGRAD_BACKGROUND=0`` turns it off.
 """
 
 from __future__ import annotations
@@ -27,22 +26,26 @@ Request = tuple[str, str, int]  # the arguments of `build.load`
 Module = tuple[str, int, str]  # and of `build.assembled`
 _lock = lock()
 _waiting: dict[Request, None] = {}  # what no process has been given yet
-_given: set[Request] = set()
+_given: dict[Request, Any] = {}  # and what one has been given, with that process
 _process: Any = None
 
 
-def ask(*request: Any) -> None:
-    """Have a function compiled, at most once by this process; without waiting for it."""
+def ask(*request: Any) -> bool:
+    """Have a function compiled, at most once by this process; without waiting for it.
+
+    False: nobody is compiling it, nor will be.
+    """
     global _process
     with _lock:
         if request not in _given:
             _waiting[request] = None
-        if not _waiting or (_process is not None and _process.poll() is None) or not possible():
-            return
-        requests = list(_waiting)
-        _given.update(requests)
-        _waiting.clear()
-        _process = _start(requests)
+        if _waiting and (_process is None or _process.poll() is not None) and possible():
+            requests = list(_waiting)
+            _waiting.clear()
+            _process = _start(requests)
+            _given.update(dict.fromkeys(requests, _process))
+        process = _given.get(request, _process)
+        return process is not None and process.poll() is None
 
 
 def compile_module(text: str, level: int, ready: str) -> bool:
@@ -95,6 +98,14 @@ def _forget(process: Any) -> None:
         process.returncode = 0
 
 
+@atexit.register
+def _hand_over() -> None:
+    """At the end: have compiled what waits for a process to finish."""
+    if _waiting and possible():
+        _start(list(_waiting))
+        _waiting.clear()
+
+
 def read_requests() -> tuple[list[Request], list[Module]]:
     """What the process that compiles was asked for."""
     requests, modules = json.load(sys.stdin)
@@ -105,7 +116,7 @@ def read_requests() -> tuple[list[Request], list[Module]]:
 def alone() -> Iterator[None]:
     """Inside, no other process of this kind compiles into the same folder."""
     if hasattr(os, "nice"):
-        os.nice(19)
+        os.nice(5)
     where = disk_cache.folder()
     try:
         import fcntl

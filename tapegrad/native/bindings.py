@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import platform
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.base.cpython import address_of, numpy_function, slot_offset
 from tapegrad.base.size import Size
 from tapegrad.dispatch import call_plans, fast_path, views
@@ -400,13 +402,14 @@ class Bindings:
         self.op_rows[code, place] = -call_plans.MANY if loop is None else loop.address
 
     def learn_large(self, code: int, scalars: int, is_f4: int) -> None:
-        """Fill in by what an operation on large arrays is computed."""
+        """Fill in by what an operation on large arrays is computed, unless that is compiled yet."""
         known, place = self.op_rows[code, OpRow.fallback] != 0, LargeRow.kernels
         if is_f4:
             place = LargeRow.kernels_f4
-        self.large_rows[code, place + scalars] = (
-            by_what(by_code[code], scalars, "f4" if is_f4 else "f8") if known else BY_PYTHON
-        )
+        with contextlib.suppress(NotCompiled):
+            self.large_rows[code, place + scalars] = (
+                by_what(by_code[code], scalars, "f4" if is_f4 else "f8") if known else BY_PYTHON
+            )
 
     @staticmethod
     def _line(

@@ -1,6 +1,7 @@
 """Large arrays: a compiled loop of `kernels.large` stands before the forward of a row.
 
-The loops know some layouts and give None for all others; then the forward does it.
+The loops know some layouts and give None for all others; then the forward does it, as it does while
+a loop is being compiled.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
+
+from tapegrad.base.compile_stages import NotCompiled
 
 COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
 SLOW_IN_NUMPY = 1 << 11  # the same where NumPy goes element by element
@@ -32,7 +35,10 @@ def large(
         if x.size >= least:
             if fast is None:
                 fast = found(loop) if row is None else partial(found(loop), row)
-            y = fast(x, *args, **params)
+            try:
+                y = fast(x, *args, **params)
+            except NotCompiled:
+                y = None
             if y is not None:
                 return y
         return plain(x, *args, **params)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.kernels.broadcast_plan import Grid, core, grid
 from tapegrad.kernels.launch_abi import Launch
 from tapegrad.kernels.sweep import sweep_abi
@@ -235,7 +236,10 @@ def compiled(
         scalars |= plan.same_element[k] << k
     from tapegrad.kernels.codegen import kernel_table
 
-    kernel = kernel_table.forward(op, "f8" if dtype.char == "d" else "f4", scalars)
+    try:
+        kernel = kernel_table.forward(op, "f8" if dtype.char == "d" else "f4", scalars)
+    except NotCompiled:
+        return None
     if kernel is None:
         return None
     if out is None:

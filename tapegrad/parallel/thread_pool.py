@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.kernels.launch_abi import CALLBACK, IDLE, PARKED, POSTED, Launch, Mailbox
 
 if TYPE_CHECKING:
@@ -57,12 +58,17 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def _hire(count: int) -> None:
+def _hire(count: int) -> bool:
+    """Have so many helpers; False: what they run, and `_together` calls, is not compiled yet."""
     import threading
 
     from tapegrad.kernels.codegen import kernel_table
 
-    serve, post = kernel_table.drive("serve", 2), kernel_table.drive("post", 2)
+    try:
+        serve, post = kernel_table.drive("serve", 2), kernel_table.drive("post", 2)
+        kernel_table.drive("finish", 4)
+    except NotCompiled:
+        return False
     while len(_helpers) < count:
         number = len(_helpers)
         helper = Helper(_mail_at + number * Mailbox.SIZE * 8)
@@ -71,6 +77,7 @@ def _hire(count: int) -> None:
         name, args = f"tapegrad-{number}", (helper, serve, post, patience)
         threading.Thread(target=_serve, args=args, name=name, daemon=True).start()
         _helpers.append(helper)
+    return True
 
 
 def _serve(helper: Helper, serve: Any, post: Any, patience: int) -> None:
@@ -150,7 +157,10 @@ def call(launches: Sequence[Sequence[int]]) -> None:
         return
     try:
         words = np.array(launches, np.int64)
-        _hire(count)
+        if not _hire(count):
+            for launch in launches:
+                call_here(launch)
+            return
         _mail[:count, Mailbox.launch : Mailbox.launch + Launch.SIZE] = words[1:]
         _together(count, POSTED, words)
     finally:
@@ -164,7 +174,9 @@ def share(work: Work, edges: Sequence[int]) -> None:
         work(edges[0], edges[-1])
         return
     try:
-        _hire(count)
+        if not _hire(count):
+            work(edges[0], edges[-1])
+            return
         for k, helper in enumerate(_helpers[:count], 1):
             helper.task, helper.problem = (work, edges[k], edges[k + 1]), None
         _together(count, CALLBACK, None, lambda: work(edges[0], edges[1]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -10,10 +10,13 @@ import numpy as np
 
 import tapegrad as tg
 from tapegrad.autograd import gemm_adjoints, large_adjoints
+from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.dispatch.native_calls import native_calls
+from tapegrad.kernels.codegen import kernel_table
 from tapegrad.kernels.sweep import sweep_abi
+from tapegrad.native import install
 from tapegrad.ops.core import LINEAR, Formula, Op
-from tapegrad.tape.tape import current
+from tapegrad.tape.tape import Tape, current
 from tapegrad.tensor import wrap
 from tests.conformance.samples import GRAIN, Sample, laid_out
 
@@ -32,6 +35,30 @@ def rules_only() -> Any:
         mock.patch.object(gemm_adjoints, "step", return_value=False),
     ):
         yield
+
+
+@contextmanager
+def uncompiled() -> Any:
+    """Nothing is compiled yet, and another process is at it."""
+
+    def missing(*args: Any, **kwargs: Any) -> Any:
+        raise NotCompiled
+
+    def loop(*args: Any, waiting: bool = False, **kwargs: Any) -> Any:
+        return there(*args, waiting=True, **kwargs) if waiting else missing()
+
+    there, before = kernel_table.loop, current.tape
+    with ExitStack() as stack:
+        for name in ("compiled_sweep", "adjoint", "forward", "pullback", "large_axis_loop"):
+            stack.enter_context(mock.patch.object(kernel_table, name, missing))
+        stack.enter_context(mock.patch.object(kernel_table, "loop", loop))
+        install.suspend()
+        try:
+            current.tape = Tape()  # which has no workspace for the compiled sweep
+            yield
+        finally:
+            current.tape = before
+            install.resume()
 
 
 class Case:

@@ -7,6 +7,7 @@ import tapegrad as tg
 from tapegrad.autograd import sweep
 from tapegrad.kernels.codegen import rule_codegen
 from tapegrad.ops.core import ELEMENTWISE, LINEAR, Formula, NotDifferentiable, table
+from tapegrad.tape.tape import current
 from tapegrad.tensor import wrap
 from tests.conformance import checks
 from tests.conformance.checks import F4, F8, Case
@@ -131,6 +132,30 @@ def test_large_arrays(op, shapes, dtype):
     case.weight = np.broadcast_to(dtype.type(0.75), case.weight.shape)  # as after a sum
     checks.check_kernels(case)
     checks.check_recorded(case)
+
+
+UNCOMPILED = [
+    *[pytest.param(op, samples_of(op)[0], id=op.name) for op in ROWS],
+    *[
+        pytest.param(op, of_shapes(op, [(3, 7001)] * len(op.inputs)), id=f"{op.name} large")
+        for op in WITH_KERNEL
+    ],
+]
+
+
+@pytest.mark.parametrize(("op", "sample"), UNCOMPILED)
+def test_before_anything_is_compiled(op, sample):
+    """The gradient is that of compiled kernels, recorded or not."""
+    case = Case(op, sample, F8)
+    if not case.moving or not case.floating:
+        return
+    expected = case.gradients()
+    with checks.uncompiled():
+        result, *found = case.value(case.arrays), case.gradients(), case.gradients(recorded=True)
+        assert current.tape.workspace is None
+    checks.close([result], [case.result], checks.ROUNDING[F8], "result")
+    for gradients in found:
+        checks.close(gradients, expected, checks.ROUNDING[F8], "gradient")
 
 
 @pytest.mark.parametrize("op", WITH_KERNEL, ids=name_of)

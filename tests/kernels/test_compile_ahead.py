@@ -9,6 +9,7 @@ import time
 import pytest
 
 from tapegrad import __main__ as command
+from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.kernels import build, compile_ahead, disk_cache
 
 pytestmark = pytest.mark.tapegrad_only("how kernels are compiled")
@@ -23,7 +24,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.delenv("TAPEGRAD_CACHE", raising=False)
     monkeypatch.delenv("TAPEGRAD_BACKGROUND", raising=False)
     monkeypatch.setattr(compile_ahead, "_waiting", {})
-    monkeypatch.setattr(compile_ahead, "_given", set())
+    monkeypatch.setattr(compile_ahead, "_given", {})
+    monkeypatch.setattr(build, "_next_look", {})
     monkeypatch.setattr(compile_ahead, "_process", None)
     return tmp_path / "cache"
 
@@ -64,6 +66,53 @@ def test_each_function_is_asked_for_once_and_one_process_runs_at_a_time(started)
     assert len(started) == 2
     assert not build.is_compiled("c", "source", 2)
     assert len(started) == 2
+
+
+def test_who_can_do_without_is_told_so_while_another_process_compiles(started, monkeypatch):
+    monkeypatch.setattr(build, "_LOOKS", 0.0)
+    source = SOURCE.format(name="a", number=3)
+    for _ in range(2):
+        with pytest.raises(NotCompiled, match="a"):
+            build.load_or_ask("a", source, 2)
+    with pytest.raises(NotCompiled):  # it waits for the process that is at work
+        build.load_or_ask("b", "source", 2)
+    assert [p.requests for p in started] == [[("a", source, 2)]]
+    started[0].returncode = 1  # it has failed: nobody else will do it
+    assert build.ctypes.CFUNCTYPE(*[build.ctypes.c_int64] * 3)(build.load_or_ask("a", source, 2))(
+        10, 5
+    ) == 35  # fmt: skip
+    with pytest.raises(NotCompiled):
+        build.load_or_ask("b", "source", 2)
+    assert [p.requests for p in started] == [[("a", source, 2)], [("b", "source", 2)]]
+
+
+def test_where_no_process_can_compile_it_is_waited_for(started, monkeypatch):
+    switched_off(monkeypatch)
+    source = SOURCE.format(name="a", number=3)
+    assert build.load_or_ask("a", source, 2) > 0
+    assert started == []
+
+
+def test_a_first_gradient_waits_for_no_compiler():
+    """On a machine that has compiled nothing; the two kinds of sweep agree."""
+    code = (
+        "import sys, numpy as np, tapegrad as tg\n"
+        "from tapegrad.kernels import compile_ahead as ahead\n"
+        "made = [np.linspace(-1, 1, n * n).reshape(n, n) for n in (4, 200)]\n"
+        "w = [tg.tensor(x, requires_grad=True) for x in made]\n"
+        "def step():\n"
+        "    loss = sum((tg.tanh(x @ x).softmax(1).cumsum(0) * x).sum() for x in w)\n"
+        "    return loss, *tg.autograd.grad(loss, w)\n"
+        "first = step()\n"
+        "print('numba' in sys.modules, ahead._process is not None)\n"
+        "ahead._process.kill(); ahead._process.wait()\n"  # so this one compiles, or waits for it
+        "import os; os.environ['TAPEGRAD_BACKGROUND'] = '0'\n"
+        "from tapegrad.kernels import build; build._next_look.clear()\n"
+        "print(all(np.allclose(a, b, rtol=1e-12) for a, b in zip(first, step())))\n"
+        "print('numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "True", "True"]
 
 
 def switched_off(monkeypatch):

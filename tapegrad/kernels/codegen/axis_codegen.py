@@ -311,6 +311,7 @@ def reductions(op: Op, adjoint: bool) -> list[list[Any]]:
     return [[table[x.reduces].forward for x in some] for some in passes]
 
 
+@cache
 def source(
     op: Op, adjoint: bool, layout: Layout = "small", dtype: str = "f8", only: int | None = None
 ) -> str:

@@ -1,4 +1,8 @@
-"""The kernels loaded so far, by operation; each is compiled or read from disk on first use."""
+"""The kernels loaded so far, by operation; each is compiled or read from disk on first use.
+
+What is not compiled yet raises `NotCompiled` where another process can compile it: the caller
+does without until then.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.kernels import build
 from tapegrad.kernels.codegen import axis_codegen, rule_codegen
 from tapegrad.kernels.sweep.sweep_abi import (
@@ -55,11 +60,14 @@ def learn() -> None:
 
 
 def fill(at: int) -> bool:
-    """Load the kernel of one place in `addresses`; False when the operation has none."""
+    """Load the kernel of one place in `addresses`; False when there is none, or none yet."""
     scalars, rest = at & 7, at >> 3
     operand, rest = rest % 3, rest // 3
     op = by_code[rest // 2]
-    address = adjoint(op, operand, _DTYPES[rest & 1], scalars)
+    try:
+        address = adjoint(op, operand, _DTYPES[rest & 1], scalars)
+    except NotCompiled:
+        return False
     addresses[at] = address
     return bool(address)
 
@@ -70,19 +78,19 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
     if op.moves in PASSES:
         return adjoint(add, 0, dtype, scalars)
     if op.axis:
-        return build.load(*_small_axis_source(op, True), ARGUMENTS)
+        return build.load_or_ask(*_small_axis_source(op, True), ARGUMENTS)
     if KIND_PICK <= op.sweep <= KIND_TRIANGLE:
         return _placed()
     if op.sweep in (KIND_SOLVE, KIND_SLOGDET):
         return _system()
     if op.sweep == KIND_FACTOR:
-        return build.load(f"{op.name}_adjoint", _source("sweep/factor_adjoints"), ARGUMENTS)
+        return build.load_or_ask(f"{op.name}_adjoint", _source("sweep/factor_adjoints"), ARGUMENTS)
     if op.sweep == KIND_CONVOLUTION:
         return _convolved()
     if not rule_codegen.has_kernel(op, operand):
         return 0
     source = rule_codegen.adjoint_source(op, operand, dtype, scalars)
-    return build.load("kernel", source, ARGUMENTS)
+    return build.load_or_ask("kernel", source, ARGUMENTS)
 
 
 _function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * ARGUMENTS)
@@ -105,7 +113,13 @@ def forward(op: Op, dtype: str, scalars: int) -> Kernel | None:
 
 def from_source(source: str) -> Kernel:
     """The loop that a generated source defines."""
-    address = build.load("kernel", source, ARGUMENTS)
+    return _launchable("kernel", source)
+
+
+def _launchable(name: str, source: str) -> Kernel:
+    """A loop, once that can be had which calls it for each row: nothing is half done for want."""
+    address = build.load_or_ask(name, source, ARGUMENTS)
+    drive("rows", 1)
     return Kernel(address, _function(address))
 
 
@@ -119,22 +133,25 @@ def is_compiled(op: Op, dtype: str, scalars: int, *, asking: bool) -> bool:
 def pullback(op: Op, operand: int, dtype: str, scalars: int) -> Kernel | None:
     """The loop that hands an adjoint on to one operand of an operation, if it has one."""
     address = adjoint(op, operand, dtype, scalars)
-    return Kernel(address, _function(address)) if address else None
+    if not address:
+        return None
+    drive("rows", 1)
+    return Kernel(address, _function(address))
 
 
 @cache
 def _placed() -> int:
-    return build.load("placed", _source("sweep/index_adjoints"), ARGUMENTS)
+    return build.load_or_ask("placed", _source("sweep/index_adjoints"), ARGUMENTS)
 
 
 @cache
 def _system() -> int:
-    return build.load("system", _source("sweep/solve_adjoints"), ARGUMENTS)
+    return build.load_or_ask("system", _source("sweep/solve_adjoints"), ARGUMENTS)
 
 
 @cache
 def _convolved() -> int:
-    return build.load("convolved", _source("sweep/convolution_adjoints"), ARGUMENTS)
+    return build.load_or_ask("convolved", _source("sweep/convolution_adjoints"), ARGUMENTS)
 
 
 @cache
@@ -168,14 +185,21 @@ _F8_TO_F4 = (
 
 
 @cache
-def loop(name: str, dtype: str = "f8", source: str = "large/axis_kernels") -> Kernel:
-    """A loop of a module of `kernels`, as it is written in float64 or for float32."""
+def loop(
+    name: str, dtype: str = "f8", source: str = "large/axis_kernels", *, waiting: bool = False
+) -> Kernel:
+    """A loop of a module of `kernels`, as it is written in float64 or for float32.
+
+    With `waiting`, for who cannot do without, it is compiled at once.
+    """
     text = _source(source)
     if dtype == "f4":
         for f8, f4 in _F8_TO_F4:
             text = text.replace(f8, f4)
-    address = build.load(name, text, ARGUMENTS)
-    return Kernel(address, _function(address))
+    if waiting:
+        address = build.load(name, text, ARGUMENTS)
+        return Kernel(address, _function(address))
+    return _launchable(name, text)
 
 
 @cache
@@ -189,10 +213,11 @@ def large_axis_loop(
 @cache
 def drive(name: str, arity: int) -> Callable[..., int]:
     """A function of `kernels.row_launcher`, which calls kernels; it runs without the GIL."""
-    address = build.load(name, _source("row_launcher"), arity)
+    address = build.load_or_ask(name, _source("row_launcher"), arity)
     return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * arity)(address)
 
 
+@cache
 def _source(name: str) -> str:
     return (Path(build.__file__).parent / f"{name}.py").read_text()
 
@@ -200,5 +225,5 @@ def _source(name: str) -> str:
 @cache
 def compiled_sweep() -> Kernel:
     """The compiled sweep, a function of the address of a frame."""
-    address = build.load("compiled_sweep", _source("sweep/compiled_sweep"), 1)
+    address = build.load_or_ask("compiled_sweep", _source("sweep/compiled_sweep"), 1)
     return Kernel(address, ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address))

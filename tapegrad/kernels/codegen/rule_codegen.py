@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Literal
 
 from tapegrad.kernels import simd_tables
@@ -268,6 +269,7 @@ def _load(op: Op, name: str, index: str) -> str:
     return f"{name} = {name}_p[{index}]" + (" != 0" if given == "condition" else "")
 
 
+@cache
 def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
     """The kernel that hands the adjoint of a result on to operand k.
 
@@ -303,6 +305,7 @@ def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
     return _function("n, accumulate, g_at, out_at, a_at, b_at, c_at, y_at", [*setup, *loops], dtype)
 
 
+@cache
 def forward_source(op: Op, dtype: str, scalars: int) -> str:
     """The kernel that computes an elementwise operation.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.kernels.large.launching import Array, known, loop
 from tapegrad.ops.core import table
 from tapegrad.ops.large import COMPILED, SLOW_IN_NUMPY
@@ -30,7 +31,10 @@ def outside(index: Array, size: int) -> bool:
 
 def inside(index: Array, size: int) -> bool:
     """Whether an index is large and plain, and all its places are among the first `size`."""
-    return index.size >= COMPILED and _plain(index) and not outside(index, size)
+    try:
+        return index.size >= COMPILED and _plain(index) and not outside(index, size)
+    except NotCompiled:
+        return False
 
 
 def _places(index: Array, size: int) -> Array | None:

@@ -32,7 +32,7 @@ def _table(windows: Any) -> tuple[np.ndarray, list[np.ndarray]]:
 
 def _run(name: str, x: Any, windows: Any, volumes: int, out: Any) -> Any:
     table, _ = _table(windows)
-    loop = kernel_table.loop(name, f"f{x.itemsize}", "window_loops").call
+    loop = kernel_table.loop(name, f"f{x.itemsize}", "window_loops", waiting=True).call
     at = address(table), address(x), address(out)
 
     def work(start: int, stop: int) -> None:
