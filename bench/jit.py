@@ -13,6 +13,7 @@ from bench.jit_calls import call
 from bench.jit_evals import gradbench
 from bench.jit_matrices import matrices
 from bench.jit_programs import compile
+from bench.long_loops import long_loops
 from bench.patience import Clock
 from bench.problem import SEED, TooLong, Unsupported
 from bench.report import Row, at_least, ratios_to, unsteady
@@ -21,7 +22,7 @@ from bench.sides.side import Side
 from bench.timing import QUICK, Effort, Figure, interleave
 
 GROUPS = ("gradbench", "call", "matrices", "compile", "vmath")
-PROCESS_GROUPS: dict[str, object] = {}
+PROCESS_GROUPS = {"memory": long_loops}
 NAMES = ("tapegrad", "scipy", "torch", "jax")
 LEAST = dict.fromkeys(NAMES[1:], 1.0)
 END = 60.0  # seconds for this table

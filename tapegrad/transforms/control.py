@@ -17,6 +17,7 @@ from tapegrad.lift.flatten import differs
 from tapegrad.lift.gradient_targets import plain
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.call_arguments import name_of, require_function
+from tapegrad.transforms.checkpointing import checkpoint as checkpointed
 from tapegrad.transforms.looping import (
     Carried,
     alike,
@@ -200,7 +201,7 @@ def fori_loop(
 
 def scan(
     f: Function, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
-    unroll: int | bool = 1,
+    unroll: int | bool = 1, *, checkpoint: int | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Go through the entries of arrays with a carry: `carry, y = f(carry, x)` for each.
 
@@ -213,6 +214,8 @@ def scan(
     length : the number of trips; not needed where `xs` says it.
     reverse : begin with the last entry; the `y` lie as the entries do.
     unroll : taken for JAX's sake; whether trips are unrolled is up to the compiler.
+    checkpoint : for so many trips reverse mode keeps the carry, and computes the others again from
+        the one before; about √n of n trips take the least memory. By default it keeps all.
 
     Returns the last carry, and the `y` of all trips along a new first dimension.
 
@@ -226,6 +229,8 @@ def scan(
     given, tree = flatten(xs)
     rows = plain_arrays(given, "scan")
     trips = _length(rows, length)
+    if checkpoint is not None:
+        return _in_segments(f, init, rows, tree, trips, bool(reverse), checkpoint)
     shape: list[Any] = []
 
     def trip(values: list[Any], entry: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -272,6 +277,36 @@ def scan(
         kept.reverse()
     columns = [stacked(list(column)) for column in zip(*kept, strict=True)]
     return unflatten(form.tree, leaves), unflatten(shape[0], columns)
+
+
+def _in_segments(
+    f: Function, init: Any, rows: list[Any], tree: Any, trips: int, reverse: bool, count: Any
+) -> tuple[Any, Any]:
+    """A scan over `count` segments, each a scan that is computed again in a sweep."""
+    if not isinstance(count, int) or count < 1:
+        raise ValueError(f"`scan`: `checkpoint` must be a positive integer, got {count!r}")
+    size = max(-(-trips // count), 1)
+    whole, rest = divmod(trips, size)
+
+    def part(start: int, stop: int) -> Any:
+        return unflatten(tree, [x[start:stop] for x in rows])
+
+    def segment(carry: Any, entries: Any) -> tuple[Any, Any]:
+        return scan(f, carry, entries, size, reverse)
+
+    # The trips that are left over come last.
+    first, last = (rest, trips) if reverse else (0, whole * size)
+    segments = [x[first:last].reshape(whole, size, *x.shape[1:]) for x in rows]
+    body = checkpointed(segment) if tracer() is None else segment
+    carry, found = scan(body, init, unflatten(tree, segments), whole, reverse)
+    ys, form = flatten(found)
+    ys = [y.reshape(whole * size, *y.shape[2:]) for y in ys]
+    if rest:
+        left = part(0, rest) if reverse else part(whole * size, trips)
+        carry, more = scan(f, carry, left, rest, reverse)
+        pairs = zip(ys, flatten(more)[0], strict=True)
+        ys = [np.concatenate((b, a) if reverse else (a, b)) for a, b in pairs]
+    return carry, unflatten(form, ys)
 
 
 def _leaves(values: list[Any]) -> list[Tensor]:

@@ -1,5 +1,8 @@
 """Branches and loops: run by Python, and compiled as one branch or loop of the program."""
 
+import functools
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -291,6 +294,44 @@ def test_scan_reads_rows_that_do_not_lie_in_order():
     xs = np.random.default_rng(1).normal(size=(3, 4))
     for transform in (lambda f: f, tg.grad):
         np.testing.assert_allclose(tg.jit(transform(f))(xs), transform(reference)(xs))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("count", [1, 3, 4, 100])
+def test_scan_that_keeps_some_carries(count, reverse):
+    w, xs = np.array([0.7, 0.4]), np.linspace(-1.0, 1.0, 22).reshape(11, 2)
+
+    def f(w, xs, **how):
+        step = lambda c, x: (np.tanh(w * c + x), {"y": c * x})
+        last, ys = tg.scan(step, np.zeros(2), xs, reverse=reverse, **how)
+        return np.sum(last * last) + np.sum(ys["y"] ** 2 * np.arange(11.0)[:, None])
+
+    few = functools.partial(f, checkpoint=count)
+    for transform in (lambda f: tg.value_and_grad(f, (0, 1)), tg.hessian, tg.jacfwd):
+        want = tg.ravel_pytree(transform(f)(w, xs))[0]
+        for got in (transform(few)(w, xs), tg.jit(transform(few))(w, xs)):
+            np.testing.assert_allclose(tg.ravel_pytree(got)[0], want, rtol=1e-13)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, "3"])
+def test_scan_keeps_a_number_of_carries(count):
+    with pytest.raises(ValueError, match="`checkpoint` must be a positive integer"):
+        tg.scan(lambda c, x: (c, x), 0.0, np.zeros(3), checkpoint=count)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux tells the peak of memory")
+def test_a_scan_that_keeps_some_carries_takes_less_memory():
+    code = """if True:
+        import re, numpy as np, tapegrad as tg
+        def f(x, **how):
+            return tg.scan(lambda c, _: (np.sin(c) * x, None), x, None, 100_000, **how)[0].sum()
+        for how in {"checkpoint": 300}, {}:
+            tg.jit(tg.grad(lambda x: f(x, **how)))(np.ones(64))
+            print(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    few, every = (1024 * int(line) for line in done.stdout.split())
+    assert every - few > 40e6  # of 51e6
 
 
 def cell(p, h, x):
