@@ -55,10 +55,17 @@ def test_constants_of_several_numbers_are_computed_with_too(size):
     same_bits([last.value], [-np.exp(value)])
 
 
-def test_small_constants_that_are_equal_stand_in_memory_once():
-    before = graph(X, ("=", X[0] + 1), ("=", X[0] + 1), ("mul", (0, 1)), ("mul", (0, 2)),
-                   outputs=(3, 4))  # fmt: skip
-    assert names(passed(simplified, before, X)) == ["input", "constant", "mul"]
+@pytest.mark.parametrize("rows", [1, 500])
+def test_constants_that_are_equal_stand_in_memory_once(rows):
+    x = np.linspace(-1.0, 1.0, 3 * rows).reshape(rows, 3)
+    other = x + 1
+    other[-1, -1] = 7.0
+    before = graph(
+        x, ("=", x + 1), ("=", np.asfortranarray(x + 1)), ("=", other), ("mul", (0, 1)),
+        ("mul", (0, 2)), ("mul", (0, 3)), outputs=(4, 5, 6),
+    )  # fmt: skip
+    after = passed(simplified, before, x)
+    assert names(after) == ["input", "constant", "constant", "mul", "mul"]
 
 
 def test_what_is_not_elementwise_is_computed_of_all_elements():
