@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -15,6 +14,7 @@ import tapegrad as tg
 from bench import gradbench
 from bench.check import GRADIENT_TOLERANCE, Disagreement
 from bench.gradbench.evaluation import as_numpy, largest_difference
+from bench.models import Model, gradient, kalman, mlp, stencil, transformer
 from bench.patience import Clock, note, without_cache
 from bench.problem import SEED, TooLong, Unsupported
 from bench.report import Row, at_least, ratios_to, unsteady
@@ -148,8 +148,13 @@ def programs(quick: bool) -> Iterator[Program]:
         yield scalars(size)
     for size, elements in ((8, 37),) if quick else VECTORS:
         yield vectors(size, elements)
-    yield mlp()
+    yield model("MLP, 3 layers", mlp(3))
     yield gmm(quick)
+    if not quick:
+        yield model("MLP, 20 layers", mlp(20))
+        yield model("block of a transformer", transformer())
+        yield model("heat on a grid, 50 steps", stencil())
+        yield model("Kalman filter, 50 steps", kalman())
 
 
 def scalars(operations: int) -> Program:
@@ -206,25 +211,13 @@ def vectors(operations: int, elements: int) -> Program:
     return Program(title, make, (x,), operations, scalar=False)
 
 
-def mlp() -> Program:
-    """Return the loss of a network of three layers, 32 examples, in its weights."""
-    rng = np.random.default_rng(SEED)
-    sizes = (16, 64, 64, 1)
-    weights = [rng.standard_normal(pair) / 4 for pair in pairwise(sizes)]
-    biases = [np.zeros(size) for size in sizes[1:]]
-    x, target = rng.standard_normal((32, 16)), rng.standard_normal((32, 1))
+def model(name: str, model: Model) -> Program:
+    """Return the program of a model."""
 
     def make(side: Side, seed: int) -> Callable[..., Any]:
-        xp, factor = side.xp, 1.0 + seed / 100
+        return gradient(model, side, on_arrays(side), 1.0 + seed / 100)
 
-        def loss(w1: Any, w2: Any, w3: Any, b1: Any, b2: Any, b3: Any, x: Any, target: Any) -> Any:
-            x = xp.tanh(factor * x @ w1 + b1)
-            x = xp.tanh(x @ w2 + b2)
-            return xp.mean((x @ w3 + b3 - target) ** 2)
-
-        return on_arrays(side).grad(loss, argnums=(0, 1, 2, 3, 4, 5))
-
-    return Program("MLP, 3 layers", make, (*weights, *biases, x, target))
+    return Program(name, make, model[1])
 
 
 def gmm(quick: bool) -> Program:

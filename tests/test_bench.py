@@ -291,7 +291,7 @@ def test_a_program_that_would_take_too_long_has_a_reason_instead_of_a_figure(mon
     monkeypatch.setattr(jit_programs, "SIZES", (8, 10**7))
     monkeypatch.setattr(jit_programs, "VECTORS", ((8, 5),))
     monkeypatch.setattr(jit_programs, "ROUNDS", 1)
-    monkeypatch.setattr(jit_programs, "mlp", lambda: jit_programs.scalars(8))
+    monkeypatch.setattr(jit_programs, "model", lambda *_: jit_programs.scalars(8))
     monkeypatch.setattr(jit_programs, "gmm", lambda quick: jit_programs.scalars(8))
     rows = list(jit_programs.compile([load("tapegrad", SIDES)], 1, False))
     assert "tapegrad" in rows[0].figures
