@@ -30,7 +30,7 @@ COMPARED = {
 # Suite, group and name of a row; what a reader is told that it is; whether the README has it.
 CHOSEN = (
     ("eager", "forward and backward, per operation", "chain of 200, 1 elements",
-     "one eager operation and its derivative, 1 element", True),
+     "an eager operation of a chain and its derivative, 1 element", True),
     ("eager", "forward and backward, per operation", "chain of 200, 1024 elements",
      "the same, 1,024 elements", False),
     ("eager", "forward and backward, per step", "MLP step, batch 32, widths 64-64-64-1",
@@ -49,8 +49,8 @@ CHOSEN = (
      "compiled: gradient of an LSTM", False),
     ("jit", "call of a compiled function of 4 doubles", "NumPy in and out",
      "call of a compiled function", True),
-    ("jit", "until the first gradient is there", "200 operations on scalars",
-     "compiling a gradient of 200 operations", True),
+    ("jit", "until the first gradient is there", "200 operations on a vector of 37",
+     "compiling a gradient of 200 operations on vectors", True),
 )  # fmt: skip
 WIDTH, LABELS, ROW, TOP, END = 900, 370, 26, 54, 40
 STYLE = """
@@ -69,7 +69,8 @@ def renew(meta: dict[str, Any], rows: list[Row], root: Path = ROOT) -> None:
     """Keep what a suite has measured of the chosen rows; draw the plot and the README's table."""
     kept, plot, readme = (root / path.relative_to(ROOT) for path in (KEPT, PLOT, README))
     known = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-    measured = {(row.group, row.name): row for row in rows if row.threads == 1}
+    named = lambda row: ", ".join(filter(None, (row.name, row.phase)))
+    measured = {(row.group, named(row)): row for row in rows if row.threads == 1}
     for suite, group, name, label, _ in CHOSEN:
         row = measured.get((group, name)) if suite == meta["suite"] else None
         if row:
