@@ -55,4 +55,4 @@ def missing(where: str, name: str, known: Iterable[str] = (), obj: Any = None) -
     near = difflib.get_close_matches(name, known, 3, 0.75)
     if near:
         return AttributeError(f"{text}: did you mean {' or '.join(f'`{n}`' for n in near)}?")
-    return AttributeError(f"{text}: `docs/limits.md` says what is not here")
+    return AttributeError(f"{text}: the page Limits of the documentation says what is not here")

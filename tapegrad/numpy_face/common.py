@@ -74,7 +74,7 @@ def unsupported(name: str) -> TypeError:
     advice = (
         f"Use {instead}"
         if instead
-        else "Write it with functions that are (docs/numpy.md lists them)"
+        else "Write it with functions that are (the page NumPy of the documentation lists them)"
     )
     return TypeError(
         f"`{name}` is not supported for Tensors: nothing would be recorded and the gradient lost. "

@@ -79,8 +79,8 @@ def _check_room(name: str, f: Any, rows: int, columns: int) -> None:
             f"`{name}` of {name_of(f)}: {rows} × {columns} derivatives take {needed >> 30} GB "
             f"while they are computed, and this machine has {there >> 30}: ask for products with "
             "the matrix instead (`jvp`, `vjp`, `linearize`; of a Hessian `hvp`), and if most of "
-            "its elements are zero for a few of these that show all others (docs/numpy.md, Large "
-            "Jacobians)"
+            "its elements are zero for a few of these that show all others (see Large Jacobians in "
+            "the documentation)"
         )
 
 

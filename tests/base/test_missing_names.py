@@ -24,7 +24,7 @@ INSTEAD = [
     (tg.linalg, "slv", "did you mean `solve`"),
     (tg.func, "jacfw", "did you mean `jacfwd`"),
     (tg.special, "expitt", "did you mean `expit`"),
-    (tg, "nothing_of_the_kind", "docs/limits.md"),
+    (tg, "nothing_of_the_kind", "the page Limits"),
 ]
 
 
