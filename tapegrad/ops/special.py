@@ -151,7 +151,7 @@ erfinv = elementwise("erfinv", Lazy("erfinv"), x=lambda y: exp(y * y) / TWO_OVER
                      example=("tg.erfinv(tg.tensor(0.5))", "tensor(0.4769)"),
                      singular="The derivative is infinite at -1 and 1, and NaN outside.")
 erfcx: Op = elementwise("erfcx", Lazy("erfcx"), x=_erfcx_slope, grad_name="SpecialErfcx",
-                        to_float=True, in_c=True,
+                        scalar="vmath.erfcx({0})", to_float=True, loop="f8 f4 scalar",
                         doc="exp(x * x) * erfc(x).",
                         namespace="special",
                         example=("tg.special.erfcx(tg.tensor(0.0))", "tensor(1.)"))
@@ -168,7 +168,7 @@ ndtri = elementwise("ndtri", Lazy("ndtri"), x=lambda y: ROOT_TWO_PI * exp(0.5 * 
                     example=("tg.special.ndtri(tg.tensor(0.5))", "tensor(0.)"),
                     singular="The derivative is infinite at 0 and 1, and NaN outside.")
 log_ndtr = elementwise("log_ndtr", Lazy("log_ndtr"), x=_log_ndtr_slope, grad_name="SpecialLogNdtr",
-                       to_float=True, in_c=True,
+                       scalar="vmath.log_ndtr({0})", to_float=True, loop="f8 f4 scalar",
                        doc="log(ndtr(x)), exact far to the left too.",
                        namespace="special",
                        example=("tg.special.log_ndtr(tg.tensor(-100.0))", "tensor(-5005.5242)"))

@@ -15,7 +15,7 @@ from tapegrad.kernels.simd import (
     widen,
 )
 from tapegrad.kernels.vmath.exponential import exp_parts, half_expm1, times_power
-from tapegrad.kernels.vmath.logarithm import log
+from tapegrad.kernels.vmath.logarithm import log, log_sum
 
 # -log(1 - erf(x)) / x for 0 <= x <= 6: smooth there, and 1 - erf(x) falls so fast that the fit may
 # loosen with x (each point weighted by the error it makes in erf).
@@ -49,7 +49,10 @@ ERF = (
 # exp(x*x) * erfc(x) * (x + ERFC_AT) in t = (x - ERFC_AT) / (x + ERFC_AT) for 0 <= x <= 27.3.
 ERFC_AT = 3.0
 ERFC_MAX = 27.5  # from here on zero
+# From there on it is 1 / (x * sqrt(pi)) times the asymptotic series in 1 / x**2.
+FAR = (1.0, -0.5, 0.75, -1.875, 6.5625, -29.53125, 162.421875)
 ROOT_HALF, ROOT_HALF_LOW = math.sqrt(0.5), -4.833646656726457e-17
+SQUARE_MAX = 709.3  # of which twice the exponential is infinite, and the power of two in it not
 NDTR_MAX = 38.7
 ERFC_0, ERFC_0_LOW = 1.0740069070883398, -8.735612691096289e-17
 ERFC_1, ERFC_1_LOW = -0.8833944531698836, 4.615507867341892e-17
@@ -192,11 +195,30 @@ def erfc(x: float) -> Any:
 
 
 @scalar
-def ndtr(x: float) -> Any:
-    """erfc(-x * ROOT_HALF) / 2, whose exponential takes x*x / 2 without the root's rounding."""
+def erfcx_far(a: float) -> float:
+    """exp(a*a) * erfc(a) for a > ERFC_MAX."""
+    inverse = 1.0 / a
+    return 0.5 * ERF_FIRST * inverse * horner(inverse * inverse, FAR)
+
+
+@scalar
+def erfcx(x: float) -> Any:
+    """exp(x*x) * erfc(x), which on the left is 2 * exp(x*x) less that of -x."""
     w = widen(x)
-    a = magnitude(w)
-    a = select(a > NDTR_MAX, NDTR_MAX, a)
+    size = magnitude(w)
+    a = select(size > ERFC_MAX, ERFC_MAX, size)
+    g, g_low = erfcx_parts(a)
+    s = a * a
+    lead, rest, b = exp_parts(select(s > SQUARE_MAX, SQUARE_MAX, s), fma(a, a, -s))
+    q = times_power(1.0, b)
+    left = 2.0 * (q + fma(q, lead, fma(q, rest, -0.5 * (g + g_low))))
+    right = select(size > ERFC_MAX, erfcx_far(size), g + g_low)
+    return narrow(select(w < 0.0, left, right), x)
+
+
+@scalar
+def ndtr_parts(a: float) -> tuple[float, float, float]:
+    """ndtr(-a) for 0 <= a <= NDTR_MAX, and exp(a*a / 2) times twice that, with what it has lost."""
     u = a * ROOT_HALF
     g, g_low = erfcx_parts(u)
     # The derivative of exp(u*u) * erfc(u), times what u has lost.
@@ -204,8 +226,30 @@ def ndtr(x: float) -> Any:
     g_low = fma(u_low, fma(2.0 * u, g, -ERF_FIRST), g_low)
     s = a * a
     lead, rest, b = exp_parts(-0.5 * s, -0.5 * fma(a, a, -s))
-    y = 0.5 * times_power(g + fma(g, lead, fma(g, rest, g_low)), b)
+    return 0.5 * times_power(g + fma(g, lead, fma(g, rest, g_low)), b), g, g_low
+
+
+@scalar
+def ndtr(x: float) -> Any:
+    """erfc(-x * ROOT_HALF) / 2, whose exponential takes x*x / 2 without the root's rounding."""
+    w = widen(x)
+    a = magnitude(w)
+    y, _, _ = ndtr_parts(select(a > NDTR_MAX, NDTR_MAX, a))
     return narrow(select(w > 0.0, 1.0 - y, y), x)
+
+
+@scalar
+def log_ndtr(x: float) -> Any:
+    """log(ndtr(x)); on the left log(erfcx(-x * ROOT_HALF) / 2) - x*x / 2."""
+    w = widen(x)
+    a = magnitude(w)
+    far = a > NDTR_MAX
+    p, g, g_low = ndtr_parts(select(far, NDTR_MAX, a))
+    distant = erfcx_far(select(a > 1e100, 1e100, a) * ROOT_HALF)  # beyond, x*x is all there is
+    left, right = 0.5 * select(far, distant, g), 1.0 - p
+    low = select(w < 0.0, select(far, 0.0, 0.5 * g_low), (1.0 - right) - p)
+    y = log_sum(select(w < 0.0, left, right), low)
+    return narrow(-magnitude(y - select(w < 0.0, 0.5 * w * w, 0.0)), x)
 
 
 @scalar

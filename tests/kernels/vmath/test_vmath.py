@@ -86,6 +86,18 @@ def soft(v):
     return (v if v > 0 else mp.mpf(0)) + mp.log1p(mp.exp(-abs(v)))
 
 
+def scaled_erfc(v):
+    if v > 1e12:  # where exp(v * v) is too large even for mpmath
+        return 1 / (v * mp.sqrt(mp.pi))
+    return mp.exp(v * v) * mp.erfc(v)
+
+
+def log_normal(v):
+    if v > 0:
+        return mp.log1p(-mp.ncdf(-v))
+    return mp.log(scaled_erfc(-v / mp.sqrt(2)) / 2) - v * v / 2
+
+
 # name: (reference, sampler, bound in ulp)
 FUNCTIONS: dict[str, tuple[Callable, Callable, float]] = {
     "exp": (mp.exp, exponents, 1.0),
@@ -115,6 +127,16 @@ FUNCTIONS: dict[str, tuple[Callable, Callable, float]] = {
     "erf": (mp.erf, lambda rng, n: 2 * whole_line(rng, n), 2.0),
     "erfinv": (mp.erfinv, normal_ratios, 2.0),
     "ndtr": (mp.ncdf, lambda rng, n: np.append(whole_line(rng, n), rng.uniform(-37.5, 9, n)), 3.0),
+    "erfcx": (
+        scaled_erfc,
+        lambda rng, n: np.append(np.maximum(any_size(rng, n), -26), rng.uniform(-26, 60, n)),
+        2.0,
+    ),
+    "log_ndtr": (
+        log_normal,
+        lambda rng, n: np.append(any_size(rng, n).clip(-1e150, 37), rng.uniform(-60, 9, n)),
+        3.0,
+    ),
 }
 UNARY = list(FUNCTIONS)
 BINARY = ("power", "hypot", "logaddexp", "fmod_any", "atan2")
@@ -257,6 +279,10 @@ SPECIAL = {
     + [(1.0 - 2**-53, 5.863584748755167)],
     "ndtr": [(-INF, 0.0), (INF, 1.0), (0.0, 0.5), (-0.0, 0.5), (TINY, 0.5), (-HUGE, 0.0)]
     + [(HUGE, 1.0), (-39.0, 0.0), (9.0, 1.0), (-30.0, 4.906713927148187e-198)],
+    "erfcx": [(-INF, INF), (INF, 0.0), (0.0, 1.0), (-0.0, 1.0), (TINY, 1.0), (-HUGE, INF)]
+    + [(-27.0, INF), (1e300, 5.641895835477563e-301), (28.0, 0.020136801964214276)],
+    "log_ndtr": [(-INF, -INF), (INF, -0.0), (0.0, -math.log(2)), (-0.0, -math.log(2))]
+    + [(HUGE, -0.0), (-HUGE, -INF), (40.0, -0.0), (-1e150, -5e299)],
 }
 
 
