@@ -95,6 +95,20 @@ class Lowering:
         """The operations that the program calls back into Python for."""
         return Module(self.graph).lower().callbacks
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What became of the long loops of Python that were found on the trace.
+
+        >>> import tapegrad as tg
+        >>> def shrunk(x):
+        ...     for _ in range(2000):
+        ...         x = x - 0.001 * x**3
+        ...     return x
+        >>> tg.jit(shrunk).lower(1.0).notes
+        ('re-rolled: 2000 trips of 3 records, which carry 1 value and read rows of 0 arrays',)
+        """
+        return self.graph.notes
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the stages side by side as one page of HTML that needs nothing else.
 

@@ -241,13 +241,13 @@ def run_region(
     specs = form.body.specs()
     count = t if trips is None else trips
     stacks = [
-        _Stack(x, count, spec)
+        Stack(x, count, spec)
         for x, spec in zip((*outputs, *entries), (*specs[n:], *specs[:n]), strict=True)
     ]
     return [*carry, *stacks, np.asarray(count)]
 
 
-class _Stack(NamedTuple):
+class Stack(NamedTuple):
     """The values of each trip, or of the first ones."""
 
     values: list[np.ndarray]
@@ -258,7 +258,7 @@ class _Stack(NamedTuple):
 def result(found: list[Any], k: int) -> np.ndarray:
     """One result of a loop or a branch."""
     value = found[k]
-    if not isinstance(value, _Stack):
+    if not isinstance(value, Stack):
         return np.asarray(value)
     if not value.values:
         return np.empty((0, *value.spec.shape), value.spec.dtype)

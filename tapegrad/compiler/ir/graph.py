@@ -95,6 +95,7 @@ class Graph(NamedTuple):
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     guards: tuple[Guard, ...]
+    notes: tuple[str, ...] = ()  # what became of the loops of Python that were found on the trace
 
     def roots(self) -> list[int]:
         """The positions that must be computed."""
@@ -162,6 +163,7 @@ class Builder:
             tuple([where[i] for i in graph.inputs]),
             tuple([where[i] for i in graph.outputs]),
             tuple([g._replace(position=where[g.position]) for g in graph.guards]),
+            graph.notes,
         )
 
 

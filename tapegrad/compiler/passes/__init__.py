@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from tapegrad.compiler.ir.graph import Graph
+from tapegrad.compiler.ir.reroll import rerolled
 from tapegrad.compiler.passes.apply_decompositions import expanded
 from tapegrad.compiler.passes.combine_pads import with_sums_of_parts
 from tapegrad.compiler.passes.common_subexpressions import simplified
@@ -20,7 +21,8 @@ from tapegrad.compiler.passes.sink_records import late
 
 def optimised(graph: Graph) -> Graph:
     """All passes, in order."""
-    graph = without_dead(pruned(with_kept_values(without_dead(graph)), optimised))
+    graph = without_dead(rerolled(without_dead(graph)).graph)
+    graph = without_dead(pruned(with_kept_values(graph), optimised))
     whole = with_whole_batches(simplified(scalarized(expanded(graph))))
     return late(_taken(folded(with_sums_of_parts(whole))))
 

@@ -273,7 +273,7 @@ def inlined(trace: Trace, sub: Sub, given: dict[int, int]) -> list[int]:
     """Inline a graph into a trace; returns the positions of its outputs."""
     where: dict[int, int] = {}
     live = sub.live()
-    pulls = sub.origin.pulls
+    pulls = sub.origin.pulls if sub.origin is not None else {}  # of a loop that was re-rolled
     for position, node in enumerate(sub.nodes):
         if not live[position]:
             continue

@@ -118,8 +118,8 @@ class Trace(Level):
 
     __slots__ = (
         "applies", "blocked", "captured", "constants", "ended", "floor", "followed", "glance",
-        "guards", "in_backward", "inside", "known", "line", "nodes", "origins", "outsiders",
-        "owner", "pending", "pulls", "redirect", "regions", "values", "where",
+        "guards", "in_backward", "inside", "known", "line", "moved", "nodes", "notes", "origins",
+        "outsiders", "owner", "pending", "pulls", "redirect", "regions", "values", "where",
     )  # fmt: skip
     traces = True
 
@@ -148,6 +148,8 @@ class Trace(Level):
         self.constants: dict[Any, int] = {}
         self.known: dict[tuple[Op, tuple[int, ...]], int] = {}  # see `computed`
         self.pulls: dict[int, Pull] = {}  # of the records that a `Function` made
+        self.moved: dict[int, int] = {}  # records that were re-rolled, and what they are now
+        self.notes: list[str] = []  # see `Graph.notes`
         # The traces inlined into this one, and where.
         self.origins: dict[Trace, dict[int, int]] = {}
         self.redirect: Trace | None = None  # the trace that this one stands for now
@@ -361,7 +363,7 @@ class Trace(Level):
     def graph(self, outputs: tuple[int, ...]) -> Graph:
         """The records as a graph."""
         inputs = [i for i, node in enumerate(self.nodes) if node.name == "input"]
-        return Graph(self.nodes, tuple(inputs), outputs, tuple(self.guards))
+        return Graph(self.nodes, tuple(inputs), outputs, tuple(self.guards), tuple(self.notes))
 
     def truncate(self, to_nodes: int, to_guards: int) -> None:
         """Forget the records and guards from some position on."""
@@ -371,6 +373,7 @@ class Trace(Level):
         self.pulls = {p: pull for p, pull in self.pulls.items() if p < to_nodes}
         self.blocked = {p for p in self.blocked if p < to_nodes}
         self.followed = {p for p in self.followed if p < to_nodes}
+        self.moved = {p: q for p, q in self.moved.items() if q < to_nodes}
 
 
 def _traced(t: Tensor) -> TypeGuard[Any]:

@@ -48,15 +48,18 @@ class Traced(Lifted):
     def position(self) -> int:
         """The record that this Tensor stands for now."""
         lift = self._lift
-        redirected = lift.at.redirect is not None
+        at = lift.at
         if lift.version != lift.cell.version:
-            if redirected:
+            if at.redirect is not None:
                 raise Untraceable
             position = lift.cell.content
             for op, params in lift.chain:
-                position = lift.at.record(op, (position,), params)
+                position = at.record(op, (position,), params)
             lift.position, lift.version = position, lift.cell.version
-        return lift.at.where[lift.position] if redirected else lift.position
+        if at.redirect is not None:
+            position = at.where[lift.position]
+            return at.redirect.moved.get(position, position)
+        return at.moved.get(lift.position, lift.position) if at.moved else lift.position
 
     @property
     def its_trace(self) -> Trace:

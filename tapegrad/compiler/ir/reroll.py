@@ -1,0 +1,383 @@
+"""Re-roll loops of Python: records that repeat become the body of a loop record.
+
+The loop computes what the records did, in the same order.  It reads what differs from trip to trip
+as rows; what is read of it outside are its last carries, or outputs of every trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.base.text_tables import counted
+from tapegrad.compiler.ir.control_ops import EMPTY, LOOP, TAKE, Repeat, Stack, Sub, result
+from tapegrad.compiler.ir.graph import Builder, Graph, Node, reached
+from tapegrad.compiler.ir.loop_plan import Plan, Refused, Rows, planned
+from tapegrad.compiler.ir.repeats import Records, Repetition, repetitions
+from tapegrad.ops.core import Op
+from tapegrad.ops.shape import cat, getitem, permute, reshape, stack, unsqueeze
+
+TRIPS = 8  # at least, of a loop
+# Records that a loop must save to pay.  One on a number, which straight code keeps in a register,
+# counts as a part of one: the gradient of a loop over numbers takes up to 1.4 times as long.
+SAVED = 150
+NUMBER = 0.1
+TRIES = 4  # repetitions that are looked at if the best ones cannot become loops
+JOINED = 8  # entries of an array from which on a concatenation of them is one of slices
+
+Values = list[Any]
+
+
+class Rerolled(NamedTuple):
+    """A graph with loops; where the records of another one went, and the values of its records."""
+
+    graph: Graph
+    where: dict[int, int]
+    values: Values | None
+
+
+def rerolled(
+    graph: Graph, values: Values | None = None, blocked: Container[int] = (), since: int = 0
+) -> Rerolled:
+    """Make loops of what repeats among the live records, from a position on.
+
+    Gradients do not pass the records that are `blocked`.
+    """
+    total: dict[int, int] = {}
+    notes: dict[str, None] = {}
+    while len(graph.nodes) > SAVED:
+        live = reached(graph, graph.roots())
+        records = Records(graph, live, blocked, since)
+        plan = _best(records, notes)
+        if plan is None:
+            break
+        made = _Loop(graph, plan, records, live, values, blocked)
+        notes[made.note()] = None
+        where = made.builder.where
+        blocked = {where[p] for p in where if p in blocked}
+        total = {p: where[q] for p, q in total.items() if q in where} if total else where
+        graph, values = made.builder.done(), made.builder.values
+    more = tuple([note for note in notes if note not in graph.notes])
+    return Rerolled(graph._replace(notes=(*graph.notes, *more)), total, values)
+
+
+def _best(records: Records, notes: dict[str, None]) -> Plan | None:
+    """The plan of the loop that saves most; notes why others could not be."""
+    for repetition in repetitions(records, TRIPS)[:TRIES]:
+        if repetition.saved < SAVED:
+            break
+        try:
+            plan = planned(records, repetition, TRIPS)
+            _check(records, plan)
+        except Refused as why:
+            if str(why):
+                notes[f"not re-rolled: {_said(repetition)}: {why}"] = None
+            continue
+        return plan
+    return None
+
+
+def _check(records: Records, plan: Plan) -> None:
+    """Refuse loops that do not pay."""
+    nodes = [records.nodes[p] for p in plan.places[0]]
+    if (plan.trips - 1) * sum(1 if node.size > 1 else NUMBER for node in nodes) < SAVED:
+        raise Refused(f"{plan.trips} trips that read alike are faster one after the other")
+    if all(node.moves or o in plan.entries for o, node in enumerate(nodes)):
+        raise Refused("")  # it moves elements alone
+
+
+def _said(found: Repetition) -> str:
+    trips = found.length // found.period
+    return f"{trips} trips of {counted(found.period, 'record')}"
+
+
+class _Builder(Builder):
+    """A builder that also computes the values of what it adds, if those of the graph are known."""
+
+    def __init__(self, graph: Graph, values: Values | None) -> None:
+        super().__init__(graph)
+        self.known = values
+        self.values: Values | None = None if values is None else []
+
+    def copy(self, position: int) -> None:
+        """Add a record of the old graph."""
+        self.where[position] = self.add(self.remapped(self.graph.nodes[position]))
+        if self.values is not None and self.known is not None:
+            self.values.append(self.known[position])
+
+    def put(self, node: Node, value: Any = None) -> int:
+        """Add a new record; its value is computed if it is not given."""
+        position = self.add(node)
+        if self.values is not None:
+            if value is None and node.op is not None:
+                value = _value(node, [self.values[a] for a in node.args])
+            self.values.append(node.value if value is None else value)
+        return position
+
+    def moved(self, op: Op, arg: int, to: tuple[int, ...], **params: Any) -> int:
+        """Add the record of an operation that moves elements, whose result has a shape."""
+        return self.put(Node(op, (arg,), params, to, self.nodes[arg].dtype))
+
+    def to_front(self, position: int, dim: int, at: int = 0) -> int:
+        """Move a dimension."""
+        if dim == at:
+            return position
+        shape = self.nodes[position].shape
+        dims = [d for d in range(len(shape)) if d != dim]
+        dims.insert(at, dim)
+        return self.moved(permute, position, tuple([shape[d] for d in dims]), dims=tuple(dims))
+
+    def slices(self, source: int, index: tuple[Any, ...]) -> int:
+        """Add a view of an array."""
+        shape = np.broadcast_to(EMPTY[:0].sum(), self.nodes[source].shape)[index].shape
+        return self.moved(getitem, source, shape, index=index)
+
+
+def _value(node: Node, args: list[Any]) -> Any:
+    if node.op is TAKE:
+        return result(args[0], node.params["k"])
+    assert node.op is not None
+    return np.asarray(node.op.forward(*args, **node.params))
+
+
+class _Loop:
+    """Puts a loop in the place of the records that it repeats.
+
+    `stacked` are the records whose values of every trip are read outside, `last` those of which
+    the last one is, though they are not carried.
+    """
+
+    def __init__(
+        self, graph: Graph, plan: Plan, records: Records, live: Sequence[bool],
+        values: Values | None, blocked: Container[int],
+    ) -> None:  # fmt: skip
+        self.plan, self.graph, self.old_values, self.blocked = plan, graph, values, blocked
+        self.nodes = graph.nodes
+        self.trips, self.period = plan.trips, plan.period
+        self.start = int(records.order[plan.places[0, 0]])
+        self.order = records.order
+        self.builder = builder = _Builder(graph, values)
+        first, last = int(plan.places[0, 0]), int(plan.places[-1, -1])
+        for position, node in enumerate(self.nodes):
+            if self._trip(position) is None and (
+                position < first or node.op is None or live[position]
+            ):
+                if position > last and node.moves == "concat" and self._joins(node):
+                    builder.where[position] = self._joined(position, node)
+                else:
+                    builder.copy(position)
+            elif position == last:
+                self._read(live, last)
+                self._emit()
+
+    def note(self) -> str:
+        """What was made."""
+        plan = self.plan
+        return (
+            f"re-rolled: {self.trips} trips of {counted(self.period, 'record')}, which carry "
+            f"{counted(len(plan.carries), 'value')} and read rows of "
+            f"{counted(len(plan.rows), 'array')}"
+        )
+
+    def _trip(self, position: int) -> tuple[int, int] | None:
+        """Of which trip a record is, and which of its records."""
+        order = int(self.order[position]) - self.start
+        if not 0 <= order < self.trips * self.period:
+            return None
+        return order // self.period, order % self.period
+
+    def _read(self, live: Sequence[bool], last: int) -> None:
+        """Find what is read outside."""
+        wanted: dict[int, set[int]] = {}
+        readers = [node.args for p, node in enumerate(self.nodes[last + 1 :], last + 1) if live[p]]
+        for args in (*readers, self.graph.roots()):
+            for a in args:
+                if (at := self._trip(a)) is not None:
+                    wanted.setdefault(at[1], set()).add(at[0])
+        end = self.trips - 1
+        for o, lag in self.plan.carries:
+            # Of a list of all trips' values the last one is read as the others are.
+            if not {end, end - 1} <= wanted.get(o, set()) or lag > 1:
+                wanted.get(o, set()).discard(self.trips - lag)
+        self.wanted = wanted
+        self.last = [o for o, trips in wanted.items() if trips == {end}]
+        self.stacked = [o for o, trips in wanted.items() if trips - {end}]
+
+    def _emit(self) -> None:
+        builder, plan = self.builder, self.plan
+        inits = [builder.where[p] for p in plan.inits]
+        for o in self.last:
+            node = self._node(o)
+            zeros = np.zeros(node.shape, node.dtype)
+            inits.append(builder.put(Node(None, (), {}, node.shape, node.dtype, zeros)))
+        rows = [self._rows(row) for row in plan.rows]
+        body, rest = self._body(len(inits))
+        form = Repeat(body, None, len(inits), len(rows), self.trips, False)
+        args = (*inits, *rows, *[builder.where[p] for p in rest])
+        loop = Node(LOOP, args, {"form": form}, EMPTY.shape, EMPTY.dtype)
+        at = builder.put(loop, None if self.old_values is None else self._results(inits))
+        carries = [*plan.carries, *[(o, 1) for o in self.last]]
+        for k, (o, lag) in enumerate(carries):
+            builder.where[int(plan.places[self.trips - lag, o])] = self._take(at, k, o)
+        for k, o in enumerate(self.stacked, len(inits)):
+            whole = self._take(at, k, o, self.trips)
+            for t in sorted(self.wanted[o]):
+                builder.where[int(plan.places[t, o])] = builder.slices(whole, (t,))
+
+    def _node(self, o: int) -> Node:
+        return self.nodes[int(self.plan.places[0, o])]
+
+    def _take(self, loop: int, k: int, o: int, *trips: int) -> int:
+        node = self._node(o)
+        shape = (*trips, *node.shape)
+        return self.builder.put(Node(TAKE, (loop,), {"k": k}, shape, node.dtype))
+
+    def _rows(self, row: Rows) -> int:
+        """The rows of one value for each trip."""
+        if row.source >= 0:
+            part = self.builder.slices(self.builder.where[row.source], row.part)
+            return self.builder.to_front(part, row.dim)
+        value = np.stack([_constant(self.nodes[p]) for p in row.constants])
+        return self.builder.put(Node(None, (), {}, value.shape, value.dtype, value))
+
+    def _body(self, carries: int) -> tuple[Sub, list[int]]:
+        """The graph of a trip, and the loop invariants that it reads."""
+        plan = self.plan
+        nodes: list[Node] = []
+        inputs: dict[int, int] = {}
+        made: dict[tuple[str, int], int] = {}
+        rest: list[int] = []
+
+        def entrance(k: int, node: Node, shape: tuple[int, ...]) -> int:
+            nodes.append(Node(None, (), {"k": k}, shape, node.dtype))
+            inputs[k] = len(nodes) - 1
+            return inputs[k]
+
+        for k, (o, _) in enumerate(plan.carries):
+            made["carry", k] = entrance(k, self._node(o), self._node(o).shape)
+        for k, row in enumerate(plan.rows):
+            node = self._entry(row)
+            made["row", k] = entrance(carries + k, node, node.shape)
+        before = carries + len(plan.rows)
+        for o, operands in enumerate(plan.operands):
+            if o in plan.entries:
+                made["own", o] = made["row", plan.entries[o]]
+                continue
+            for operand in operands:
+                if operand[0] != "fixed" or operand in made:
+                    continue
+                node = self.nodes[operand[1]]
+                if node.value is not None:
+                    nodes.append(node)
+                    made[operand] = len(nodes) - 1
+                else:
+                    made[operand] = entrance(before + len(rest), node, node.shape)
+                    rest.append(operand[1])
+            nodes.append(self._node(o).on(tuple([made[operand] for operand in operands])))
+            made["own", o] = len(nodes) - 1
+        outputs = [
+            made["own", o] if lag == 1 else made["carry", plan.carries.index((o, lag - 1))]
+            for o, lag in plan.carries
+        ]
+        outputs += [made["own", o] for o in (*self.last, *self.stacked)]
+        blocked = [
+            made["own", o] for o in range(self.period)
+            if o not in plan.entries and int(plan.places[0, o]) in self.blocked
+        ]  # fmt: skip
+        return Sub(nodes, inputs, tuple(outputs), None, frozenset(blocked)), rest
+
+    def _entry(self, row: Rows) -> Node:
+        """A record like the entries of some rows."""
+        if row.source < 0:
+            return self.nodes[row.constants[0]]
+        source = self.nodes[row.source]
+        whole = np.broadcast_to(EMPTY[:0].sum(), source.shape)[row.part]
+        return Node(None, (), {}, np.moveaxis(whole, row.dim, 0).shape[1:], source.dtype)
+
+    def _results(self, inits: list[int]) -> list[Any]:
+        """The results of the loop, as they are known from the records."""
+        values, made, plan = self.old_values, self.builder.values, self.plan
+        assert values is not None
+        assert made is not None
+        carries = [*plan.carries, *[(o, 1) for o in self.last]]
+
+        def before(trip: int, k: int) -> Any:
+            o, lag = carries[k]
+            if trip >= lag:
+                return values[plan.places[trip - lag, o]]
+            return made[inits[carries.index((o, lag - trip))]]
+
+        last = [before(self.trips, k) for k in range(len(carries))]
+        stacks = [
+            Stack([values[p] for p in plan.places[:, o]], self.trips, self._node(o).spec)
+            for o in self.stacked
+        ]
+        entries = [
+            Stack([before(t, k) for t in range(self.trips)], self.trips, self._node(o).spec)
+            for k, (o, _) in enumerate(carries)
+        ]
+        return [*last, *stacks, *entries, np.asarray(self.trips)]
+
+    # -- concatenations of what the trips gave -------------------------------------------------
+
+    def _entries(self, a: int) -> tuple[int, int] | None:
+        """Whether a record of the new graph is an entry of an array: which one."""
+        node = self.builder.nodes[a]
+        if node.op is not getitem or len(node.params["index"]) != 1:
+            return None
+        index = node.params["index"][0]
+        return (node.args[0], index) if type(index) is int and index >= 0 else None
+
+    def _joins(self, node: Node) -> bool:
+        """Whether a concatenation is of entries of one array, one after the other."""
+        if node.op not in (stack, cat):
+            return False
+        return any(len(part) >= JOINED for part in self._parts(node))
+
+    def _parts(self, node: Node) -> list[list[int]]:
+        """The operands, those together that are entries one after the other."""
+        found: list[list[int]] = []
+        before: tuple[int, int] | None = None
+        for a in node.args:
+            at = self.builder.where[a]
+            entry = self._entries(at)
+            if entry is not None and before is not None and entry == (before[0], before[1] + 1):
+                found[-1].append(at)
+            else:
+                found.append([at])
+            before = entry
+        return found
+
+    def _joined(self, position: int, node: Node) -> int:
+        """A concatenation with slices in place of entries."""
+        builder, dim = self.builder, node.params["dim"]
+        pieces = []
+        for part in self._parts(node):
+            shape = builder.nodes[part[0]].shape
+            if len(part) == 1:
+                if node.op is stack:
+                    more = (*shape[:dim], 1, *shape[dim:])
+                    pieces.append(builder.moved(unsqueeze, part[0], more, dims=(dim,)))
+                else:
+                    pieces.append(part[0])
+                continue
+            entry = self._entries(part[0])
+            assert entry is not None
+            lines = builder.slices(entry[0], (slice(entry[1], entry[1] + len(part)),))
+            lines = builder.to_front(lines, 0, dim)
+            if node.op is cat:
+                more = (*shape[:dim], len(part) * shape[dim], *shape[dim + 1 :])
+                lines = builder.moved(reshape, lines, more, shape=more)
+            pieces.append(lines)
+        if len(pieces) == 1:
+            return pieces[0]
+        value = None if self.old_values is None else self.old_values[position]
+        joined = Node(cat, tuple(pieces), {"dim": dim}, node.shape, node.dtype)
+        return builder.put(joined, value)
+
+
+def _constant(node: Node) -> np.ndarray:
+    assert node.value is not None
+    return node.value
