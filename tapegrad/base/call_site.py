@@ -48,19 +48,21 @@ def raise_cause(error: ValueError) -> None:
         raise why.with_traceback(error.__traceback__) from None
 
 
-_ours: dict[CodeType, bool] = {}  # whether code is the library's
+# Whether code is the library's.  By its `id`, since a code object hashes all that it holds; each is
+# kept, so that no other one gets its `id`.
+_ours: dict[int, tuple[bool, CodeType]] = {}
 
 
-def user_line() -> tuple[str, int]:
-    """The line of the user's program that is being run."""
-    frame: Any = sys._getframe(2)
+def user_line(above: int = 0) -> tuple[str, int]:
+    """The line of the user's program that is being run; that many callers are the library's."""
+    frame: Any = sys._getframe(2 + above)
     while frame is not None:
         code = frame.f_code
-        ours = _ours.get(code)
+        ours = _ours.get(id(code))
         if ours is None:
             name = frame.f_globals.get("__name__", "")
-            ours = _ours[code] = name.partition(".")[0] == "tapegrad"
-        if not ours:
+            ours = _ours[id(code)] = name.partition(".")[0] == "tapegrad", code
+        if not ours[0]:
             return code.co_filename, frame.f_lineno
         frame = frame.f_back
     return "unknown", 0

@@ -119,7 +119,8 @@ class Trace(Level):
     __slots__ = (
         "applies", "blocked", "captured", "constants", "ended", "floor", "followed", "glance",
         "guards", "in_backward", "inside", "known", "line", "moved", "nodes", "notes", "origins",
-        "outsiders", "owner", "pending", "pulls", "redirect", "regions", "values", "where",
+        "outsiders", "owner", "pending", "pulls", "redirect", "regions", "tensors", "values",
+        "where",
     )  # fmt: skip
     traces = True
 
@@ -139,6 +140,7 @@ class Trace(Level):
         self.ended = False  # finished: it will not stand for another one
         self.floor = 0  # memory of records before this one must not change now
         self.values: list[np.ndarray] = []
+        self.tensors: dict[int, Tensor] = {}  # see `wrapped`
         self.guards: list[Guard] = []
         self.blocked: set[int] = set()  # records that stop gradients
         self.followed: set[int] = set()  # variables of a gradient in progress
@@ -203,10 +205,21 @@ class Trace(Level):
                 self.constants[key] = found
         return found
 
+    def wrapped(self, position: int) -> Tensor:
+        """The value of a record as a Tensor without history."""
+        found = self.tensors.get(position)
+        value = self.values[position]
+        if found is None or found._a is not value:
+            found = self.tensors[position] = wrap(value)
+        return found
+
     def record(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> int:
         """Run an operation on the values of records and append it; returns its position."""
-        value = go(op, tuple([wrap(self.values[a]) for a in args]), params)._a
+        found = go(op, tuple([self.wrapped(a) for a in args]), params)
+        value = found._a
         position = self.append(Node(op, args, params, value.shape, value.dtype), value)
+        if type(found) is Tensor and found._home is None:
+            self.tensors[position] = found
         if not current.tape.enabled:
             self.blocked.add(position)
         return position
@@ -369,6 +382,7 @@ class Trace(Level):
         """Forget the records and guards from some position on."""
         del self.nodes[to_nodes:], self.values[to_nodes:], self.guards[to_guards:]
         self.constants = {k: p for k, p in self.constants.items() if p < to_nodes}
+        self.tensors = {p: t for p, t in self.tensors.items() if p < to_nodes}
         self.known = {key: p for key, p in self.known.items() if p < to_nodes}
         self.pulls = {p: pull for p, pull in self.pulls.items() if p < to_nodes}
         self.blocked = {p for p in self.blocked if p < to_nodes}

@@ -24,6 +24,8 @@ from tapegrad.tape import versions
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
 
+OWN = 3  # callers of `view_of` that are the library's, beside itself
+
 
 class TensorTrace(Trace):
     """A trace that wraps its records in Traced Tensors."""
@@ -272,14 +274,16 @@ def view_of(
         value, whole = trace.values[position], trace.values[given[0]]
         if versions.memory(value) is versions.memory(whole):
             lift = args[0]._lift
-            return _around(trace, Parts(lift.cell, (*lift.chain, (op, params)), position))
-    return traced(trace, position)
+            return _around(trace, Parts(lift.cell, (*lift.chain, (op, params)), position, OWN))
+    return _around(trace, Parts(TracedStorage(trace, position, False), (), position, OWN))
 
 
 def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
     """The records of the operands, promoted to one dtype if the operation is elementwise."""
     if op.kind is not ELEMENTWISE:
         return tuple([trace.position(x) for x in (_typed(args) if op.scalar else args)])
+    if (quick := _alike(trace, op, args)) is not None:
+        return quick
     given = []
     for x in args:
         if isinstance(x, Tensor):
@@ -295,6 +299,47 @@ def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
         else:
             position = trace.constant(np.asarray(array))
         found.append(position)
+    return tuple(found)
+
+
+def _alike(trace: Trace, op: Op, args: Any) -> tuple[int, ...] | None:
+    """The records of operands that need no promotion, if this is seen at once: as is usual.
+
+    Those are Tensors of one floating-point type, and numbers that this trace has seen with it.
+    """
+    kind = None
+    found: list[Any] = []
+    nodes = trace.nodes
+    for x in args:
+        if type(x) is Traced:
+            lift = x._lift
+            cell = lift.cell
+            if cell.at is not trace or lift.version != cell.version or trace.moved:
+                return None
+            dtype = nodes[lift.position].dtype
+            if dtype is not kind:
+                if kind is not None or dtype.kind != "f":
+                    return None
+                kind = dtype
+            found.append(lift.position)
+        elif type(x) is float or type(x) is int:
+            found.append(None)
+        else:
+            return None
+    if None not in found:
+        return tuple(found)
+    known = trace.constants
+    for k, x in enumerate(args):
+        if found[k] is None:
+            # Zeros of both signs are equal.
+            position: int | None = known.get((x, kind)) if x else None
+            if position is None:
+                array = promoted(op, [trace.values[p] if p is not None else y
+                                      for p, y in zip(found, args, strict=True)])[k]  # fmt: skip
+                position = trace.constant(np.asarray(array))
+                if x and array.dtype == kind:
+                    known[x, kind] = position
+            found[k] = position
     return tuple(found)
 
 

@@ -33,12 +33,12 @@ class Parts:
 
     __slots__ = ("cell", "chain", "position", "version", "where")
 
-    def __init__(self, cell: TracedStorage, chain: Chain, position: int) -> None:
+    def __init__(self, cell: TracedStorage, chain: Chain, position: int, above: int = 0) -> None:
         self.cell = cell
         self.chain = chain
         self.position = position
         self.version = cell.version
-        self.where = cell.at.line or user_line()
+        self.where = cell.at.line or user_line(above)
 
     @property
     def at(self) -> Trace:
