@@ -57,8 +57,8 @@ def announce_long() -> None:
         _said.add(where)
         print(
             f"tapegrad: `jit` has met {LONG} operations, now at {':'.join(map(str, where))}, and "
-            "goes on: a loop of Python is compiled trip by trip, which may take a while; write a "
-            "long one as `tapegrad.scan` or `tapegrad.fori_loop`, which are compiled once",
+            "goes on: a loop of Python is traced trip by trip, and compiled so where its trips are "
+            "not alike, which may take a while; `tapegrad.scan` and `tapegrad.fori_loop` trace one",
             file=sys.stderr,
             flush=True,
         )
