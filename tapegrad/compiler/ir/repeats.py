@@ -44,10 +44,8 @@ class Records:
     `specs` number shapes and dtypes, of all records of the graph; constants have odd numbers.
     """
 
-    def __init__(
-        self, graph: Graph, live: Sequence[bool], blocked: Container[int] = (), since: int = 0
-    ) -> None:
-        """Of the live records from a position on; those that are `blocked` differ from others."""
+    def __init__(self, graph: Graph, live: Sequence[bool], blocked: Container[int] = ()) -> None:
+        """Of the live records; those that are `blocked` differ from others."""
         nodes = graph.nodes
         codes: list[int] = []
         places: list[int] = []
@@ -60,7 +58,7 @@ class Records:
         for position, node in enumerate(nodes):
             spec = 2 * kinds.setdefault((node.shape, node.dtype), len(kinds))
             specs.append(spec + (node.value is not None))
-            if node.op is None or position < since or not live[position]:
+            if node.op is None or not live[position]:
                 continue
             tells = (position in blocked, len(node.args), *self._key(node, len(codes)))
             codes.append(known.setdefault(tells, len(known)))

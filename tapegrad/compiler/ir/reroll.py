@@ -24,6 +24,7 @@ TRIPS = 8  # at least, of a loop
 # counts as a part of one: the gradient of a loop over numbers takes up to 1.4 times as long.
 SAVED = 150
 NUMBER = 0.1
+LOOPS = 32  # of a graph: each takes a pass over it
 TRIES = 4  # repetitions that are looked at if the best ones cannot become loops
 JOINED = 8  # entries of an array from which on a concatenation of them is one of slices
 
@@ -38,18 +39,18 @@ class Rerolled(NamedTuple):
     values: Values | None
 
 
-def rerolled(
-    graph: Graph, values: Values | None = None, blocked: Container[int] = (), since: int = 0
-) -> Rerolled:
-    """Make loops of what repeats among the live records, from a position on.
+def rerolled(graph: Graph, values: Values | None = None, blocked: Container[int] = ()) -> Rerolled:
+    """Make loops of what repeats among the live records.
 
     Gradients do not pass the records that are `blocked`.
     """
     total: dict[int, int] = {}
     notes: dict[str, None] = {}
-    while len(graph.nodes) > SAVED:
+    for _ in range(LOOPS):
+        if len(graph.nodes) < SAVED:
+            break
         live = reached(graph, graph.roots())
-        records = Records(graph, live, blocked, since)
+        records = Records(graph, live, blocked)
         plan = _best(records, notes)
         if plan is None:
             break
@@ -83,7 +84,7 @@ def _check(records: Records, plan: Plan) -> None:
     """Refuse loops that do not pay."""
     nodes = [records.nodes[p] for p in plan.places[0]]
     if (plan.trips - 1) * sum(1 if node.size > 1 else NUMBER for node in nodes) < SAVED:
-        raise Refused(f"{plan.trips} trips that read alike are faster one after the other")
+        raise Refused("straight code is faster for so few operations")
     if all(node.moves or o in plan.entries for o, node in enumerate(nodes)):
         raise Refused("")  # it moves elements alone
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tapegrad.compiler.ir import reroll
 from tapegrad.compiler.ir.control_ops import EMPTY, REGION, TAKE
-from tapegrad.compiler.ir.graph import Graph
+from tapegrad.compiler.ir.graph import Graph, Node
 from tapegrad.compiler.ir.reroll import Rerolled, rerolled
 from tapegrad.compiler.trace.trace import Trace
 
@@ -19,38 +19,72 @@ from tapegrad.compiler.trace.trace import Trace
 def with_loops(trace: Trace, roots: dict[int, Any], targets: set[int]) -> dict[int, Any]:
     """The roots of a sweep down to some targets, once loops on the way are re-rolled."""
     top = max(roots)
-    since = max([p for p in (*targets, *trace.followed) if p <= top], default=top)
-    if top - since < reroll.SAVED or any(since < p <= top for p in trace.pulls):
+    since = max([p for p in (*targets, *trace.followed) if p <= top], default=top) + 1
+    if top - since < reroll.SAVED or any(since <= p <= top for p in trace.pulls):
         return roots
-    guards = tuple([g for g in trace.guards if g.position <= top])
-    graph = Graph(trace.nodes[: top + 1], (), tuple(roots), guards, tuple(trace.notes))
-    values: list[Any] = list(trace.values[: top + 1])
-    for region, results in trace.regions.items():
-        if region <= top:
-            values[region] = results
-    found = rerolled(graph, values, trace.blocked, since)
+    window = _Window(trace, since, top, [p for p in roots if p >= since])
+    found = rerolled(window.graph, window.values, window.blocked)
     trace.notes = list(found.graph.notes)
     if not found.where:
         return roots
-    places = _appended(trace, found)
-    where = {p: places[q] for p, q in found.where.items()}
-    moved = {p: q for p, q in where.items() if p != q}
+    places = _appended(trace, window.origin, found)
+    moved = {
+        p: places[found.where[k]]
+        for k, p in enumerate(window.origin)
+        if k in found.where and places[found.where[k]] != p
+    }
     trace.moved = {p: moved.get(q, q) for p, q in trace.moved.items()} | moved
     trace.guards = [g._replace(position=moved.get(g.position, g.position)) for g in trace.guards]
-    return {where[p]: g for p, g in roots.items()}
+    return {moved.get(p, p): g for p, g in roots.items()}
 
 
-def _appended(trace: Trace, found: Rerolled) -> list[int]:
+class _Window:
+    """The records of a trace from one to another as a graph; `origin` are their positions there.
+
+    What they read of before stands in front of them.
+    """
+
+    def __init__(self, trace: Trace, since: int, top: int, roots: list[int]) -> None:
+        nodes = trace.nodes
+        inside = nodes[since : top + 1]
+        before = sorted({a for node in inside for a in node.args if a < since})
+        self.origin = [*before, *range(since, top + 1)]
+        where = dict(zip(before, range(len(before)), strict=True))
+        shift = len(before) - since
+        made = [
+            nodes[p] if nodes[p].value is not None else _outside(k, nodes[p])
+            for k, p in enumerate(before)
+        ]
+        for node in inside:
+            args = tuple([a + shift if a >= since else where[a] for a in node.args])
+            made.append(node.on(args) if args else node)
+        guards = [
+            g._replace(position=g.position + shift)
+            for g in trace.guards
+            if since <= g.position <= top
+        ]
+        outputs = tuple([p + shift for p in roots])
+        self.graph = Graph(made, (), outputs, tuple(guards), tuple(trace.notes))
+        self.values: list[Any] = [trace.regions.get(p, trace.values[p]) for p in self.origin]
+        self.blocked = {k for k, p in enumerate(self.origin) if p in trace.blocked}
+
+
+def _outside(k: int, node: Node) -> Node:
+    """What stands for a record of before."""
+    return Node(None, (), {"k": k}, node.shape, node.dtype)
+
+
+def _appended(trace: Trace, origin: list[int], found: Rerolled) -> list[int]:
     """Append to a trace what a graph made of it has more; where the graph's records are then."""
     assert found.values is not None
-    origin = {new: old for old, new in found.where.items()}
+    known = {new: origin[old] for old, new in found.where.items()}
     places: list[int] = []
     for position, (node, value) in enumerate(zip(found.graph.nodes, found.values, strict=True)):
         args = tuple([places[a] for a in node.args])
-        old = origin.get(position)
+        old = known.get(position)
         if old is not None:
             before = trace.nodes[old]
-            if before.op is node.op and before.args == args and before.value is node.value:
+            if node.op is None or (before.op is node.op and before.args == args):
                 places.append(old)
                 continue
         region = node.op is not None and node.op.kind is REGION and node.op is not TAKE
