@@ -270,8 +270,7 @@ OPERATIONS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_random_loops(seed):
+def random_loop(seed):
     """Of random steps: what they read of each other, of rows and of constants is random, too."""
     rng = np.random.default_rng(seed)
     count, width = int(rng.integers(1, 4)), int(rng.integers(3, 9))
@@ -294,4 +293,13 @@ def test_random_loops(seed):
         last, y = step(state, 0, rows, int(ends[1]))
         return (*last, y, np.stack(found), found[2])
 
-    became(f, X, ROWS)
+    return f
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_loops(seed):
+    became(random_loop(seed), X, ROWS)
+
+
+def test_random_loops_are_loops():
+    assert sum(bool(loops(became(random_loop(seed), X, ROWS))) for seed in range(10)) >= 6

@@ -68,6 +68,14 @@ def test_gradients(f, short, monkeypatch):
     assert any(form.backwards for form in forms)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_gradients_of_random_loops(seed, short, monkeypatch):
+    derivative = tg.grad(total(programs.random_loop(seed)), argnums=(0, 1))
+    found = tg.jit(lambda *a: derivative(*a))(X, ROWS)
+    near(found, unrolled(derivative, (X, ROWS), monkeypatch))
+    near(found, derivative(X, ROWS))
+
+
 TRANSFORMS = {
     "jvp": lambda f: lambda x, *r: tg.jvp(lambda x: f(x, *r), (x,), (V,))[1],
     "hvp": lambda f: lambda x, *r: tg.hvp(lambda x: f(x, *r))(x, V),
@@ -194,3 +202,36 @@ def test_within_a_loop_of_the_program(short):
 
     near([tg.jit(tg.grad(f))(X)], [tg.grad(f)(X)])
     near([tg.jit(f)(X)], [f(X)])
+
+
+def test_values_that_python_asks_for_afterwards(short):
+    """Also behind a loop of the program that was left early while it was traced."""
+
+    def f(x):
+        def inner(x):
+            x = tg.fori_loop(0, 10, lambda i, y: np.sin(y) * 0.9 + y * 0.2, x)
+            return np.sum(walk(x, 20) ** 3)
+
+        value, gradient = tg.value_and_grad(inner)(x)
+        if gradient[0] > value:
+            return gradient
+        return -gradient
+
+    whole = tg.jit(f)
+    for x in (X, -X, X * 3.0):
+        near([whole(x)], [f(x)])
+
+
+def test_captured_weights_and_two_arguments(short, monkeypatch):
+    def f(w, b, x):
+        def loss(w, b):
+            h = x
+            for _ in range(20):
+                h = np.tanh(w @ h + b)
+            return np.sum(h * x)
+
+        return tg.grad(loss, argnums=(0, 1))(w, b)
+
+    w, b = np.outer(V, X), X * 0.1
+    near(tg.jit(lambda *a: f(*a))(w, b, V), unrolled(f, (w, b, V), monkeypatch))
+    near(tg.jit(f)(w, b, V), f(w, b, V))
