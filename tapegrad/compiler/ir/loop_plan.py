@@ -28,6 +28,7 @@ class Rows(NamedTuple):
     part: tuple[Any, ...]  # which entries: an index with a slice where the integer stood
     dim: int  # which dimension that is
     constants: tuple[int, ...]  # their positions
+    blocked: bool = False  # whether gradients do not pass the entries
 
 
 class Plan(NamedTuple):
@@ -288,12 +289,13 @@ def _finished(changes: _Changes, kinds: np.ndarray, inits: Inits) -> Plan:
             found = _varying(records, refs, row)
         operands[changes.owner[a]].append(found)
     entries = {}
+    places = records.places[changes.start : last].reshape(trips, period)
     for o, (which, step) in changes.steps.items():
         node = records.nodes[records.places[changes.start + o]]
         source = operands[o][0]
         assert source[0] == "fixed"
-        entries[o] = row(_window(records, source[1], entry_index(node), which, step, trips))
-    places = records.places[changes.start : last].reshape(trips, period)
+        made = _window(records, source[1], entry_index(node), which, step, trips)
+        entries[o] = row(made._replace(blocked=int(places[0, o]) in records.blocked))
     return Plan(places, operands, entries, rows, carries, [inits[c] for c in carries])
 
 
@@ -313,13 +315,14 @@ def _varying(records: Records, refs: np.ndarray, row: Any) -> tuple[str, int]:
     indices = np.array([records.indices[o] for o in order.tolist()])
     steps = np.diff(indices, axis=0)
     moving = np.flatnonzero(steps[0])
+    blocked = {p in records.blocked for p in refs.tolist()}
     forms = {static([() if type(i) is int else i for i in entry_index(node)]) for node in nodes}
-    if (steps != steps[0]).any() or len(moving) != 1 or len(forms) > 1:
+    if (steps != steps[0]).any() or len(moving) != 1 or len(forms) > 1 or len(blocked) > 1:
         raise Refused("its trips read entries of an array whose indices do not grow steadily")
     which, step = int(moving[0]), int(steps[0, moving[0]])
     source = nodes[0].args[0]
     made = _window(records, source, entry_index(nodes[0]), which, step, len(refs))
-    return "row", row(made)
+    return "row", row(made._replace(blocked=blocked.pop()))
 
 
 def _window(records: Records, source: int, index: Any, which: int, step: int, trips: int) -> Rows:

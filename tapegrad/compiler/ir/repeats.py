@@ -66,6 +66,7 @@ class Records:
             operands += node.args
             starts.append(len(operands))
         self.nodes = nodes
+        self.blocked = blocked
         self.codes = np.array(codes, np.int64)
         self.places = np.array(places, np.int64)
         self.starts = np.array(starts, np.int64)

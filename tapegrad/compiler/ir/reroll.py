@@ -32,11 +32,15 @@ Values = list[Any]
 
 
 class Rerolled(NamedTuple):
-    """A graph with loops; where the records of another one went, and the values of its records."""
+    """A graph with loops, and where the records of another one went.
+
+    And the values of its records, and those of them that gradients do not pass.
+    """
 
     graph: Graph
     where: dict[int, int]
     values: Values | None
+    blocked: Container[int]
 
 
 def rerolled(graph: Graph, values: Values | None = None, blocked: Container[int] = ()) -> Rerolled:
@@ -57,11 +61,11 @@ def rerolled(graph: Graph, values: Values | None = None, blocked: Container[int]
         made = _Loop(graph, plan, records, live, values, blocked)
         notes[made.note()] = None
         where = made.builder.where
-        blocked = {where[p] for p in where if p in blocked}
+        blocked = made.builder.blocked | {where[p] for p in where if p in blocked}
         total = {p: where[q] for p, q in total.items() if q in where} if total else where
         graph, values = made.builder.done(), made.builder.values
     more = tuple([note for note in notes if note not in graph.notes])
-    return Rerolled(graph._replace(notes=(*graph.notes, *more)), total, values)
+    return Rerolled(graph._replace(notes=(*graph.notes, *more)), total, values, blocked)
 
 
 def _best(records: Records, notes: dict[str, None]) -> Plan | None:
@@ -100,6 +104,7 @@ class _Builder(Builder):
     def __init__(self, graph: Graph, values: Values | None) -> None:
         super().__init__(graph)
         self.known = values
+        self.blocked: set[int] = set()  # of what is new
         self.values: Values | None = None if values is None else []
 
     def copy(self, position: int) -> None:
@@ -239,6 +244,8 @@ class _Loop:
         """The rows of one value for each trip."""
         if row.source >= 0:
             part = self.builder.slices(self.builder.where[row.source], row.part)
+            if row.blocked:
+                self.builder.blocked.add(part)
             return self.builder.to_front(part, row.dim)
         value = np.stack([_constant(self.nodes[p]) for p in row.constants])
         return self.builder.put(Node(None, (), {}, value.shape, value.dtype, value))
@@ -343,7 +350,7 @@ class _Loop:
         before: tuple[int, int] | None = None
         for a in node.args:
             at = self.builder.where[a]
-            entry = self._entries(at)
+            entry = None if a in self.blocked else self._entries(at)
             if entry is not None and before is not None and entry == (before[0], before[1] + 1):
                 found[-1].append(at)
             else:

@@ -91,7 +91,7 @@ def _appended(trace: Trace, origin: list[int], found: Rerolled) -> list[int]:
         at = trace.append(node.on(args), EMPTY if region else value)
         if region:
             trace.regions[at] = value
-        if old in trace.blocked:
+        if position in found.blocked:
             trace.blocked.add(at)
         if old in trace.pending:
             trace.pending.add(at)

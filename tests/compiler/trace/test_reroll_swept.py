@@ -170,6 +170,27 @@ def test_stopped_gradients(short, monkeypatch):
     assert len(loops(tg.grad(f), X)) == 2
 
 
+def test_entries_that_stop_gradients(short):
+    def within(x, rows):
+        for i in range(20):
+            with tg.no_grad():
+                row = rows[i]
+            x = np.sin(x) * row + rows[i] * x
+        return np.sum(x)
+
+    def before(x, rows):
+        with tg.no_grad():
+            read = [rows[i] for i in range(20)]
+        for row in read:
+            x = np.sin(x) * row + x
+        return np.sum(x) + np.sum(np.stack(read) * 2.0)
+
+    for f in (within, before):
+        slope = tg.grad(f, argnums=(0, 1))
+        near(tg.jit(lambda x, rows, slope=slope: slope(x, rows))(X, ROWS), slope(X, ROWS))
+        assert len(loops(slope, X, ROWS)) == 2
+
+
 def test_functions_with_rules_of_their_own(short):
     """They leave the loop straight, for its adjoint to call them."""
 
