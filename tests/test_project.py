@@ -50,7 +50,7 @@ LAYERS = (
     {"compiler.schedule"},
     {"compiler.lower"},
     {"compiler.runtime"},
-    {"compiler.front", "compiler"},
+    {"compiler.front", "compiler", "njit"},
     {"show"},
     {"__init__"},
     {"diagnostics"},
@@ -71,7 +71,7 @@ LAZY: dict[tuple[str, str], str] = {
 }
 
 # Who may import the compilers, and the one file that may say njit.
-COMPILERS = {"numba": {"kernels", "compiler"}, "llvmlite": {"kernels", "compiler"}}
+COMPILERS = {"numba": {"kernels", "compiler", "njit"}, "llvmlite": {"kernels", "compiler"}}
 NJIT_HOME = PACKAGE / "kernels" / "flags.py"
 NJIT = {"njit", "jit", "vectorize", "guvectorize", "cfunc", "generated_jit"}
 

@@ -1,0 +1,140 @@
+"""Which values and which memory have a derivative: those that depend on an argument that is
+differentiated in and that a result depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from tapegrad.njit.partials import is_row, partials
+from tapegrad.njit.three_address_code import FLOATS, Unsupported
+from tapegrad.njit.values import Function, Value
+
+
+class Activity:
+    """Marks active values, finds active memory, and gives its pointers shadows."""
+
+    def __init__(
+        self, function: Function, arguments: Collection[int], results: Collection[int]
+    ) -> None:
+        self.function = function
+        self.arguments = frozenset(arguments)
+        self.results = [v for k, v in enumerate(function.results) if k in results]
+        varied, varied_memory = self._varied()
+        useful, useful_memory = self._useful()
+        self.memory = varied_memory & useful_memory  # alias classes
+        for v in varied & useful:
+            v.active = v.op != "const"
+        # The components of the result that the reverse sweep begins with.
+        self.seeded = [
+            k for k, v in enumerate(function.results)
+            if k in results and (v.type in FLOATS or self.is_active(v))
+        ]  # fmt: skip
+        self._make_shadows()
+        function.number_positions()
+
+    def is_active(self, pointer: Value) -> bool:
+        """Whether memory that a pointer may lead to has a derivative."""
+        return pointer.type == "ptr" and self.function.alias_class(pointer) in self.memory
+
+    def stores_active(self, v: Value) -> bool:
+        """Whether an instruction stores what has a derivative, or overwrites it."""
+        return v.op == "store" and v.args[2].type in FLOATS and self.is_active(v.args[0])
+
+    # -- forwards ----------------------------------------------------------------------------
+
+    def _varied(self) -> tuple[set[Value], set[Value]]:
+        """Values and memory that depend on the arguments."""
+        memory_of = self.function.alias_class
+        varied, memory = set[Value](), set[Value]()
+        for p in self.function.parameters:
+            if p.attribute.argument in self.arguments:
+                if p.type in FLOATS:
+                    varied.add(p)
+                elif p.type == "ptr" and p.attribute.element in FLOATS:
+                    memory.add(memory_of(p))
+        size = None
+        while size != (size := (len(varied), len(memory))):
+            for v in self.function.all_values():
+                if v.op == "store":
+                    if v.args[2] in varied:
+                        memory.add(memory_of(v.args[0]))
+                elif v.type in FLOATS and v not in varied:
+                    if v.op == "load":
+                        if memory_of(v.args[0]) in memory:
+                            varied.add(v)
+                    elif any(a in varied for a in _differentiable(v)):
+                        varied.add(v)
+        return varied, memory
+
+    # -- backwards ---------------------------------------------------------------------------
+
+    def _useful(self) -> tuple[set[Value], set[Value]]:
+        """Values and memory that the results depend on."""
+        memory_of = self.function.alias_class
+        useful, memory = set[Value](), set[Value]()
+        for v in self.results:
+            if v.type in FLOATS:
+                useful.add(v)
+            elif v.type == "ptr":
+                memory.add(memory_of(v))
+        size = None
+        while size != (size := (len(useful), len(memory))):
+            for block in reversed(self.function.blocks):
+                for v in (*reversed(block.instructions), *block.phis):
+                    if v.op == "store":
+                        if v.args[2].type in FLOATS and memory_of(v.args[0]) in memory:
+                            useful.add(v.args[2])
+                    elif v in useful:
+                        if v.op == "load":
+                            memory.add(memory_of(v.args[0]))
+                        else:
+                            useful.update(_differentiable(v))
+        return useful, memory
+
+    # -- pointers ----------------------------------------------------------------------------
+
+    def _make_shadows(self) -> None:
+        """Give each pointer into active memory a pointer to the adjoints."""
+        function = self.function
+        for v in list(function.all_values()):
+            if v.op in ("load", "store") and self.is_active(v.args[0]):
+                self._shadow(v.args[0])
+        for v in (*function.parameters, *self.results):
+            if self.is_active(v):
+                self._shadow(v)
+
+    def _shadow(self, v: Value) -> Value:
+        if v.shadow is not None:
+            return v.shadow
+        value = self.function.value
+        if v.op == "undef":
+            v.shadow = v
+        elif v.op == "arg":
+            v.shadow = value("argshadow", [], "ptr", v.attribute, v.block)
+        elif v.op == "phi":
+            v.shadow = value("phi", [], "ptr", None, v.block)
+            v.home.phis.append(v.shadow)
+            v.shadow.args = [self._shadow(a) for a in v.args]
+        else:
+            attribute, args = v.attribute, list(v.args)
+            if v.op == "alloc":
+                attribute = (v.attribute[0], True, -v.id)
+            elif v.op == "gep":
+                args[0] = self._shadow(v.args[0])
+            else:
+                raise Unsupported(f"an array that comes from `{v.op}`")
+            v.shadow = value(v.op, args, "ptr", attribute, v.block)
+            at = v.home.instructions.index(v)
+            v.home.instructions.insert(at + 1, v.shadow)
+        return v.shadow
+
+
+def _differentiable(v: Value) -> Iterator[Value]:
+    """The operands that a float depends on smoothly."""
+    if v.op == "phi" or (v.op == "cast" and v.args[0].type in FLOATS):
+        yield from v.args
+    elif is_row(v.op):
+        for a, p in zip(v.args, partials(v.op)):
+            if p is not None and a.type in FLOATS:
+                yield a

@@ -1,0 +1,134 @@
+"""Arguments of a call as words for machine code, and its results back as Python objects."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numba import typeof
+from numba.np.numpy_support import as_dtype
+
+from tapegrad.njit.numba_front.components import components, scalar
+from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
+from tapegrad.njit.three_address_code import FLOATS, Unsupported
+
+NUMPY = {"f64": np.float64, "f32": np.float32, "i64": np.int64, "i1": np.bool_}
+Array = np.ndarray[Any, Any]
+
+
+def contiguous(x: Any) -> Any:
+    """An argument whose arrays are in C order and in the machine's form."""
+    if isinstance(x, np.ndarray):
+        return np.require(x, x.dtype.newbyteorder("="), ["C", "A"])
+    if isinstance(x, tuple):
+        parts = [contiguous(part) for part in x]
+        return x._make(parts) if hasattr(x, "_make") else tuple(parts)
+    return x
+
+
+def copied(x: Any) -> Any:
+    """An argument whose arrays are copies."""
+    if isinstance(x, np.ndarray):
+        return x.copy()
+    if isinstance(x, tuple):
+        parts = [copied(part) for part in x]
+        return x._make(parts) if hasattr(x, "_make") else tuple(parts)
+    return x
+
+
+def kind_of(x: Any) -> NumbaType:
+    """Numba's type of an argument; arrays are taken to be writable."""
+    if isinstance(x, np.ndarray):
+        if x.dtype.kind not in "fiub":
+            raise Unsupported(f"an array of {x.dtype}")
+        return types.Array(typeof(x).dtype, x.ndim, "C")
+    t = typeof(x)
+    if isinstance(x, tuple):
+        return _of_tuple(t, [kind_of(part) for part in x])
+    return types.unliteral(t)
+
+
+def _of_tuple(t: NumbaType, parts: list[NumbaType]) -> NumbaType:
+    if isinstance(t, types.BaseNamedTuple):
+        cls = t.instance_class
+        if len(set(parts)) == 1 and parts:
+            return types.NamedUniTuple(parts[0], len(parts), cls)
+        return types.NamedTuple(parts, cls)
+    return types.BaseTuple.from_types(parts)
+
+
+def kinds_of(args: Sequence[Any]) -> Kinds:
+    """Numba's types of arguments."""
+    return tuple([kind_of(x) for x in args])
+
+
+def leaves(x: Any) -> list[Any]:
+    """The numbers and arrays of an argument, in order."""
+    return [leaf for part in x for leaf in leaves(part)] if isinstance(x, tuple) else [x]
+
+
+def followed(t: NumbaType, x: Any) -> list[Any]:
+    """The leaves of an argument that have components."""
+    if isinstance(t, types.BaseTuple):
+        return [leaf for part, y in zip(t, x) for leaf in followed(part, y)]
+    return [x] if components(t) else []
+
+
+def flat(t: NumbaType, x: Any) -> list[Any]:
+    """The components of an argument: addresses, lengths, numbers."""
+    if isinstance(t, types.Array):
+        return [x.ctypes.data, *x.shape]
+    if isinstance(t, types.BaseTuple):
+        return [c for part, y in zip(t, x) for c in flat(part, y)]
+    return [x] if components(t) else []
+
+
+def write(words: Array, k: int, kind: str, x: Any) -> None:
+    """Write one word."""
+    if kind == "f64":
+        words.view(np.float64)[k] = x
+    elif kind == "f32":
+        words.view(np.float32)[2 * k] = x
+    else:
+        words[k] = x
+
+
+def read(words: Array, k: int, kind: str) -> Any:
+    """Read one word, as the number that Numba gives."""
+    if kind == "f64":
+        return float(words.view(np.float64)[k])
+    if kind == "f32":
+        return float(words.view(np.float32)[2 * k])
+    return bool(words[k] & 1) if kind == "i1" else int(words[k])
+
+
+def result_of(t: NumbaType, words: Array, addresses: Array | None = None, at: int = 0) -> Any:
+    """The result of a function; arrays are copied, from `addresses` where those are given."""
+    if isinstance(t, types.Array):
+        shape = tuple([int(n) for n in words[at + 1 : at + 1 + t.ndim]])
+        address = int((words if addresses is None else addresses)[at])
+        return array_at(address, shape, as_dtype(t.dtype))
+    if isinstance(t, types.BaseTuple):
+        parts = []
+        for part in t:
+            parts.append(result_of(part, words, addresses, at))
+            at += len(components(part))
+        make: Callable[..., Any] = getattr(t, "instance_class", None) or (lambda *p: p)
+        return make(*parts)
+    kind = scalar(t)
+    if kind is None:
+        return None
+    if addresses is None:
+        return read(words, at, kind)
+    return read(addresses, at, kind) if kind in FLOATS else 0.0
+
+
+def array_at(address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """A copy of an array in memory."""
+    if 0 in shape or not address:
+        return np.zeros(shape, dtype)
+    size = dtype.itemsize * int(np.prod(shape))
+    memory: Any = (ctypes.c_char * size).from_address(address)
+    return np.frombuffer(memory, dtype).reshape(shape).copy()

@@ -1,0 +1,165 @@
+"""A derivative of a compiled function for arguments of given types, as machine code."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import NamedTuple
+
+from numba.core.dispatcher import Dispatcher
+
+from tapegrad.base.locks import lock
+from tapegrad.kernels import build
+from tapegrad.njit.activity import Activity
+from tapegrad.njit.dual_emitter import DualEmitter
+from tapegrad.njit.emitter import Emitter
+from tapegrad.njit.forward_sweep import ForwardSweep
+from tapegrad.njit.numba_front.components import components
+from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
+from tapegrad.njit.numba_front.translation import code_of
+from tapegrad.njit.reverse_plan import ReversePlan
+from tapegrad.njit.reverse_sweep import ReverseSweep
+from tapegrad.njit.runtime_text import SYMBOLS
+from tapegrad.njit.ssa_form import function_of
+from tapegrad.njit.sweep_frame import SweepFrame, Words
+from tapegrad.njit.trip_counts import count_trips
+from tapegrad.njit.value_numbering import simplify
+from tapegrad.njit.values import Function
+
+SYMBOL = "tapegrad_njit"
+RECURSION = 20_000  # frames of Python for expressions that are nested deeply
+
+
+class Request(NamedTuple):
+    """What is wanted of a function.
+
+    The `arguments` that it is differentiated in, by number, and of which of its `results`: the
+    first number, or all.  Without `arguments` it is the function alone.
+    """
+
+    kinds: Kinds
+    arguments: tuple[int, ...]
+    whole: bool = True
+    tangents: bool = False
+    restores: bool = True
+
+
+class DerivativeProgram:
+    """Machine code for a request, and what a caller has to know of it.
+
+    It is a C function ``int64_t program(int64_t *in, int64_t *out, int64_t limit)``: `Words` says
+    what is where; the last word of `out` gets the arrays that the results own, for `release`.
+    `limit` is how many bytes it may take.  It returns 0; 1 where the function itself raises; 2
+    where there is not enough memory.
+    """
+
+    def __init__(self, f: Dispatcher, request: Request) -> None:
+        self.request = request
+        with _compiling():
+            code = code_of(f, request.kinds)
+            self.result: NumbaType = code.result
+            function = function_of(code)
+            simplify(function)
+            count_trips(function)
+            self.written = _written(function)
+            text = self._text(function)
+        self._link(text)
+
+    def _text(self, function: Function) -> str:
+        request = self.request
+        emitter = DualEmitter() if request.tangents else Emitter()
+        leaves = _leaves(self.result)
+        # By the place of the component: the number of the leaf, and its type.
+        self.result_leaves = {k: (j, t) for j, (k, t) in enumerate(leaves.items())}
+        arrays = {k: t.ndim for k, t in leaves.items() if isinstance(t, types.Array)}
+        self.owns = bool(arrays)
+        if not request.arguments:
+            frame = SweepFrame(function, None, None, emitter)
+            ForwardSweep(frame, "done").write()
+        else:
+            chosen = range(len(function.results)) if request.whole else range(1)
+            activity = Activity(function, request.arguments, chosen)
+            self.depends = _active(function, activity)
+            plan = ReversePlan(function, activity, request.restores)
+            frame = SweepFrame(function, activity, plan, emitter)
+            ForwardSweep(frame, f"r{function.last.label}").write()
+            lengths = {
+                k: [function.results[k + 1 + d] for d in range(ndim)] for k, ndim in arrays.items()
+            }
+            ReverseSweep(frame, lengths).write()
+        frame.finish(self.owns)
+        self.words: Words = frame.words
+        self.owner_word = frame.owner_word
+        self.stacks = [(len(s.columns), s.loop) for s in frame.stacks.values()]
+        return emitter.module(SYMBOL)
+
+    def _link(self, text: str) -> None:
+        _offer_symbols()
+        self.engine = build.assembled(text)  # which owns the code
+        address = self.engine[0].get_function_address
+        self.address, self.release_address = int(address(SYMBOL)), int(address("release"))
+        self.call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, ctypes.c_int64)(
+            self.address
+        )
+        self.release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.release_address)
+
+
+def _written(function: Function) -> frozenset[int]:
+    """The arguments whose arrays the function writes into."""
+    classes = {function.alias_class(v.args[0]) for v in function.instructions() if v.op == "store"}
+    return frozenset(
+        p.attribute.argument
+        for p in function.parameters
+        if p.type == "ptr" and function.alias_class(p) in classes
+    )
+
+
+def _active(function: Function, activity: Activity) -> frozenset[int]:
+    """The arguments that the results depend on smoothly."""
+    return frozenset(
+        p.attribute.argument for p in function.parameters if p.active or activity.is_active(p)
+    )
+
+
+def _leaves(t: NumbaType, at: int = 0) -> dict[int, NumbaType]:
+    """The places of numbers and arrays among the components of a type."""
+    if not isinstance(t, types.BaseTuple):
+        return {at: t} if components(t) else {}
+    found: dict[int, NumbaType] = {}
+    for part in t:
+        found |= _leaves(part, at)
+        at += len(components(part))
+    return found
+
+
+_compilation = lock()
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """One program at a time, with room for expressions that are nested deeply."""
+    with _compilation:
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(before, RECURSION))
+        try:
+            yield
+        finally:
+            sys.setrecursionlimit(before)
+
+
+@cache
+def _offer_symbols() -> None:
+    """Define the symbols of the C library."""
+    llvm, library = build.binding(), build.c_library()
+    for name in SYMBOLS:
+        llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+
+
+@cache
+def default_limit() -> int:
+    """A quarter of the machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4

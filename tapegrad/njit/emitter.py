@@ -1,0 +1,415 @@
+"""Write a function as LLVM text: its blocks, variables, memory and stacks.
+
+Values are handles that nobody else looks into: an emitter of dual numbers puts two into one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tapegrad.compiler.llvm import elementary
+from tapegrad.compiler.llvm.scalar_ops import Code as ScalarCode
+from tapegrad.compiler.llvm.ssa import Value as Handle
+from tapegrad.compiler.llvm.ssa import literal
+from tapegrad.kernels.codegen.rule_codegen import Symbol
+from tapegrad.njit.partials import Partial
+from tapegrad.njit.runtime_text import RUNTIME, adding
+from tapegrad.njit.three_address_code import Unsupported
+
+LLVM = {"f64": "double", "f32": "float", "i64": "i64", "i1": "i1", "ptr": "ptr"}
+SHORT = {long: short for short, long in LLVM.items()}
+MEMORY = {
+    "f64": "double", "f32": "float", "i64": "i64", "i32": "i32", "u32": "i32", "i16": "i16",
+    "u16": "i16", "i8": "i8", "u8": "i8",
+}  # fmt: skip
+SIZE = {e: {"double": 8, "float": 4}.get(t, int(t[1:]) // 8 if t[0] == "i" else 0)
+        for e, t in MEMORY.items()}  # fmt: skip
+FLOATING = ("fadd", "fsub", "fmul", "fdiv", "fneg")
+ADDED = "reassoc nsz contract"  # adjoints are added up in any order
+_WORDS = {
+    "iadd": "add", "isub": "sub", "imul": "mul", "iand": "and", "ior": "or", "ixor": "xor",
+    "band": "and", "bor": "or", "bxor": "xor",
+}  # fmt: skip
+
+
+class BlockCode(ScalarCode):
+    """The code of one block; `flags` are those of the arithmetic that is written next."""
+
+    flags = ""
+
+    def emit(self, type: str, text: str) -> Handle:
+        """Append an instruction."""
+        word, _, rest = text.partition(" ")
+        if self.flags and word in FLOATING:
+            text = f"{word} {self.flags} {rest}"
+        return super().emit(type, text)
+
+
+class Cell(tuple[str, str]):
+    """A variable: its name and its LLVM type."""
+
+    __slots__ = ()
+
+
+class Emitter:
+    """Writes one function."""
+
+    words = 1  # of a number or a pointer
+
+    def __init__(self) -> None:
+        self.blocks: list[tuple[str, BlockCode]] = []
+        self.head: list[str] = []
+        self.declared: set[str] = set()
+        self.levels: list[int] = []
+        self.flags = ""
+        self._scopes: dict[Any, int] = {}
+        self._labels = 0
+        self._cells = 0
+        self.current = BlockCode()
+
+    # -- control -----------------------------------------------------------------------------
+
+    def start(self, label: str) -> None:
+        """Begin a block."""
+        self.current = BlockCode(f"x{len(self.blocks)}_")
+        self.blocks.append((label, self.current))
+
+    def label(self, hint: str) -> str:
+        """A fresh label."""
+        self._labels += 1
+        return f"{hint}.{self._labels}"
+
+    def line(self, text: str) -> None:
+        """Append a line that gives no value."""
+        self.current.lines.append(text)
+
+    def jump(self, label: str) -> None:
+        """End the block with a jump."""
+        self.line(f"br label %{label}")
+
+    def branch(self, condition: Any, yes: str, no: str, hint: str = "") -> None:
+        """End the block with a branch."""
+        self.line(f"br {condition}, label %{yes}, label %{no}{hint}")
+
+    def switch(self, value: Any, labels: Sequence[str]) -> None:
+        """End the block with a choice among labels, by number."""
+        rest = " ".join(f"i64 {k}, label %{x}" for k, x in enumerate(labels[1:], 1))
+        self.line(f"switch {value}, label %{labels[0]} [ {rest} ]")
+
+    def require(self, condition: Any, otherwise: str) -> None:
+        """Go on in a new block if a condition holds, else at a label."""
+        on = self.label("on")
+        self.branch(condition, on, otherwise, ", !prof !likely")
+        self.start(on)
+
+    # -- values ------------------------------------------------------------------------------
+
+    def const(self, x: Any, kind: str) -> Any:
+        """A constant."""
+        return Handle("null", "ptr") if kind == "ptr" else literal(x, LLVM[kind])
+
+    def zero(self, kind: str) -> Any:
+        """Zero, of an LLVM type."""
+        return Handle("null", "ptr") if kind == "ptr" else literal(0, kind)
+
+    def apply(self, name: str, *args: Any) -> Any:
+        """An operation of the table."""
+        self.current.flags = self.flags
+        found = self.current.apply(name, args)
+        self.current.flags = ""
+        if found is None:
+            raise Unsupported(f"`{name}` of {', '.join(a.type for a in args)}")
+        return found
+
+    def formula(self, x: Any, values: dict[str, Any], kind: str) -> Any:
+        """A formula of the table's, of values."""
+        if not isinstance(x, Symbol):
+            return literal(float(x), kind)
+        if not x.args:
+            return values[x.name]
+        return self.apply(x.name, *[self.formula(a, values, kind) for a in x.args])
+
+    def scaled(self, g: Any, partial: Partial, values: dict[str, Any]) -> Any:
+        """An adjoint, or a tangent, times a partial derivative."""
+        formula = partial.formula
+        if isinstance(formula, int | float):
+            if formula in (1, -1):
+                return g if formula == 1 else self.apply("neg", g)
+            return self.apply("mul", g, literal(float(formula), g.type))
+        self.flags = "contract"
+        found = self.apply(partial.product, g, self.formula(formula, values, g.type))
+        self.flags = ""
+        return found
+
+    def summed(self, a: Any, b: Any) -> Any:
+        """The sum of two adjoints."""
+        self.flags = ADDED
+        found = self.apply("add", a, b)
+        self.flags = ""
+        return found
+
+    def integer(self, op: str, args: Sequence[Any], attribute: Any = None) -> Any:
+        """An operation on integers or conditions."""
+        share = self.current.share
+        a, kind = args[0].name, args[0].type
+        b = args[1].name if len(args) > 1 else ""
+        if op in _WORDS:
+            flag = " nsw" if attribute == "nsw" else ""
+            return share(kind, f"{_WORDS[op]}{flag} {kind} {a}, {b}")
+        if op == "not":
+            return share("i1", f"xor i1 {a}, true")
+        if op in ("imax", "imin", "iabs"):
+            return self._call_integer(op, args)
+        if op in ("ifloordiv", "imod"):
+            return self._divide(op, args[0], args[1])
+        if op in ("ishl", "ishr"):
+            bits = share("i64", f"and i64 {b}, 63")
+            return share("i64", f"{'shl' if op == 'ishl' else 'ashr'} i64 {a}, {bits.name}")
+        if op == "wrap":
+            negative = share("i1", f"icmp slt i64 {a}, 0")
+            after = share("i64", f"add nsw i64 {a}, {b}")
+            return share("i64", f"select {negative}, {after}, i64 {a}")
+        raise Unsupported(f"`{op}` on integers")
+
+    def _call_integer(self, op: str, args: Sequence[Any]) -> Any:
+        if op == "iabs":
+            self.declared.add("declare i64 @llvm.abs.i64(i64, i1)")
+            return self.current.share("i64", f"call i64 @llvm.abs.i64({args[0]}, i1 false)")
+        name = "llvm.smax.i64" if op == "imax" else "llvm.smin.i64"
+        self.declared.add(f"declare i64 @{name}(i64, i64)")
+        return self.current.share("i64", f"call i64 @{name}({args[0]}, {args[1]})")
+
+    def _divide(self, op: str, a: Any, b: Any) -> Any:
+        """A division rounded down, or what it leaves; by zero it gives zero, and never a trap."""
+        share = self.current.share
+        if b.name.lstrip("-").isdigit() and b.name not in ("0", "-1"):
+            divisor, zero, negated = b.name, None, None
+        else:
+            zero = share("i1", f"icmp eq i64 {b.name}, 0")
+            negated = share("i1", f"icmp eq i64 {b.name}, -1")
+            unsafe = share("i1", f"or i1 {zero.name}, {negated.name}")
+            divisor = share("i64", f"select {unsafe}, i64 1, i64 {b.name}").name
+        quotient = share("i64", f"sdiv i64 {a.name}, {divisor}")
+        whole = share("i64", f"mul i64 {quotient.name}, {divisor}")
+        rest = share("i64", f"sub i64 {a.name}, {whole.name}")
+        signs = share("i64", f"xor i64 {rest.name}, {divisor}")
+        opposite = share("i1", f"icmp slt i64 {signs.name}, 0")
+        some = share("i1", f"icmp ne i64 {rest.name}, 0")
+        below = share("i1", f"and i1 {opposite.name}, {some.name}")
+        if op == "imod":
+            other = share("i64", f"add i64 {rest.name}, {divisor}")
+            return share("i64", f"select {below}, {other}, {rest}")
+        less = share("i64", f"sub i64 {quotient.name}, 1")
+        found = share("i64", f"select {below}, {less}, {quotient}")
+        if zero is not None and negated is not None:
+            minus = share("i64", f"sub i64 0, {a.name}")
+            found = share("i64", f"select {negated}, {minus}, {found}")
+            found = share("i64", f"select {zero}, i64 0, {found}")
+        return found
+
+    def cast(self, x: Any, kind: str) -> Any:
+        """A number in another type."""
+        return self.current.cast(x, LLVM[kind])
+
+    def select(self, condition: Any, a: Any, b: Any) -> Any:
+        """One of two values."""
+        return self.current.share(a.type, f"select {condition}, {a}, {b}")
+
+    def address(self, pointer: Any) -> Any:
+        """A pointer as a number."""
+        return self.current.share("i64", f"ptrtoint {pointer} to i64")
+
+    # -- memory ------------------------------------------------------------------------------
+
+    def at(self, pointer: Any, offset: Any, element: str) -> Any:
+        """The pointer to an element."""
+        return self.current.share(
+            "ptr", f"getelementptr inbounds {MEMORY[element]}, {pointer}, {offset}"
+        )
+
+    def load(self, pointer: Any, offset: Any, element: str, scope: Any) -> Any:
+        """An element."""
+        return self.load_at(self.at(pointer, offset, element), element, scope)
+
+    def load_at(self, at: Any, element: str, scope: Any) -> Any:
+        """What lies at a pointer."""
+        kind = MEMORY[element]
+        text = f"load {kind}, {at}, align {SIZE[element]}{self._alias(scope)}"
+        found = self.current.emit(kind, text)
+        if kind[0] == "i" and kind != "i64":
+            word = "zext" if element[0] == "u" else "sext"
+            return self.current.emit("i64", f"{word} {found} to i64")
+        return found
+
+    def store(self, pointer: Any, offset: Any, x: Any, element: str, scope: Any) -> None:
+        """Write an element."""
+        self.store_at(self.at(pointer, offset, element), x, element, scope)
+
+    def store_at(self, at: Any, x: Any, element: str, scope: Any) -> None:
+        """Put a value at a pointer."""
+        kind = MEMORY[element]
+        if x.type == "i1":
+            x = self.current.cast(x, "i64")
+        if x.type != kind:
+            x = self.current.emit(kind, f"trunc {x} to {kind}")
+        self.line(f"store {x}, {at}, align {SIZE[element]}{self._alias(scope)}")
+
+    def _alias(self, scope: Any) -> str:
+        """Say that memory of different scopes is not the same."""
+        k = self._scopes.setdefault(scope, len(self._scopes))
+        return f", !alias.scope !{_SET + k}, !noalias !{_OTHERS + k}"
+
+    def allocate(self, count: Any, element: str, zeroed: bool, otherwise: str) -> Any:
+        """New memory."""
+        zero = "true" if zeroed else "false"
+        made = self.current.emit(
+            "ptr", f"call ptr @take(ptr %head, ptr %left, {count}, i64 {SIZE[element]}, i1 {zero})"
+        )
+        self.require(self.current.emit("i1", f"icmp ne {made}, null"), otherwise)
+        return made
+
+    def add_into(self, to: Any, what: Any, count: Any, element: str) -> None:
+        """Add numbers in memory to others."""
+        self.declared.add(adding(MEMORY[element], f"add.{element}"))
+        self.line(f"call void @add.{element}({to}, {what}, {count})")
+
+    # -- variables, arguments and results ----------------------------------------------------
+
+    def cell(self, kind: str, zeroed: bool = False) -> Any:
+        """A variable."""
+        name, type = f"%c{self._cells}", LLVM[kind]
+        self._cells += 1
+        self.head.append(f"{name} = alloca {type}")
+        if zeroed:
+            self.head.append(f"store {self.zero(type)}, ptr {name}")
+        return Cell((name, type))
+
+    def get(self, cell: Any) -> Any:
+        """What a variable holds."""
+        return self.current.emit(cell[1], f"load {cell[1]}, ptr {cell[0]}")
+
+    def put(self, cell: Any, x: Any) -> None:
+        """Assign to a variable."""
+        self.line(f"store {x}, ptr {cell[0]}")
+
+    def interface(self, inputs: int, outputs: int) -> None:
+        """How many words of arguments and results there are."""
+        self.inputs, self.outputs = inputs, outputs
+
+    def argument(self, k: int, kind: str) -> Any:
+        """A word of the arguments."""
+        at = self.current.share("ptr", f"getelementptr i64, ptr %in, i64 {k}")
+        if kind == "i1":
+            word = self.current.emit("i64", f"load i64, {at}")
+            return self.current.emit("i1", f"trunc {word} to i1")
+        return self.current.emit(LLVM[kind], f"load {LLVM[kind]}, {at}")
+
+    def result(self, k: int, x: Any) -> None:
+        """Write a word of the results."""
+        at = self.current.share("ptr", f"getelementptr i64, ptr %out, i64 {k}")
+        if x.type == "i1":
+            x = self.current.emit("i64", f"zext {x} to i64")
+        self.line(f"store {x}, {at}")
+
+    # -- stacks ------------------------------------------------------------------------------
+
+    def level(self, k: int) -> None:
+        """Have a stack for a loop."""
+        self.levels.append(k)
+        self.head += [
+            f"%level{k} = alloca [2 x i64]", f"store [2 x i64] zeroinitializer, ptr %level{k}",
+            f"%level{k}.cap = getelementptr i64, ptr %level{k}, i64 1",
+        ]  # fmt: skip
+
+    def ensure(self, k: int, buffer: Any, capacity: Any, need: Any, columns: int,
+               otherwise: str) -> None:  # fmt: skip
+        """Have room for so many slots, whose buffer and capacity are in variables then."""
+        full = self.current.emit(
+            "i1",
+            f"icmp ugt {need}, {self.current.emit('i64', f'load i64, ptr %level{k}.cap').name}",
+        )
+        grow, on = self.label("grow"), self.label("on")
+        self.branch(full, grow, on, ", !prof !unlikely")
+        self.start(grow)
+        width = self.width(columns)
+        grown = self.current.emit(
+            "i1", f"call i1 @grow(ptr %level{k}, ptr %left, {need}, i64 {width})"
+        )
+        self.branch(grown, on, otherwise, ", !prof !likely")
+        self.start(on)
+        Emitter.put(self, buffer, self.current.emit("ptr", f"load ptr, ptr %level{k}"))
+        Emitter.put(self, capacity, self.current.emit("i64", f"load i64, ptr %level{k}.cap"))
+
+    def width(self, columns: int) -> int:
+        """How many columns a stack has."""
+        return columns
+
+    def slot(self, buffer: Any, capacity: Any, column: int, slot: Any) -> Any:
+        """The place of a value."""
+        base = buffer
+        if column:
+            start = self.current.share("i64", f"mul i64 {capacity.name}, {8 * column}")
+            base = self.current.share("ptr", f"getelementptr inbounds i8, {buffer}, {start}")
+        return self.current.share("ptr", f"getelementptr inbounds i64, {base}, {slot}")
+
+    def push(self, k: int, at: Any, column: int, x: Any) -> None:
+        """Keep a value."""
+        if x.type == "i1":
+            x = self.current.share("i64", f"zext {x} to i64")
+        self.line(f"store {x}, {at}, align 8{self._alias(('stack', k, column))}")
+
+    def pop(self, k: int, at: Any, column: int, kind: str) -> Any:
+        """A value that was kept."""
+        type = "i64" if kind == "i1" else LLVM[kind]
+        alias = self._alias(("stack", k, column))
+        x = self.current.emit(type, f"load {type}, {at}, align 8{alias}")
+        return self.current.emit("i1", f"trunc {x} to i1") if kind == "i1" else x
+
+    def free_stacks(self) -> None:
+        """Give the stacks back."""
+        for k in self.levels:
+            buffer = self.current.emit("ptr", f"load ptr, ptr %level{k}")
+            self.line(f"call void @free({buffer})")
+
+    # -- the module --------------------------------------------------------------------------
+
+    def module(self, name: str) -> str:
+        """The module's text."""
+        used: set[str] = set()
+        lines = [
+            f"define i64 @{name}(ptr noalias %in, ptr noalias %out, i64 %limit) #0 {{", "start:",
+            "%head = alloca ptr", "store ptr null, ptr %head", "%left = alloca i64",
+            "store i64 %limit, ptr %left", *self.head, f"br label %{self.blocks[0][0]}",
+        ]  # fmt: skip
+        for label, code in self.blocks:
+            used |= code.used
+            lines += [f"{label}:", *code.lines]
+        lines.append("}")
+        body = "\n".join(lines).replace("!prof !likely", f"!prof !{_LIKELY}")
+        body = body.replace("!prof !unlikely", f"!prof !{_UNLIKELY}")
+        return "\n".join([
+            RUNTIME, *sorted(self.declared), elementary.definitions(used), body,
+            'attributes #0 = { nounwind "prefer-vector-width"="512" }', self._metadata(),
+        ])  # fmt: skip
+
+    def _metadata(self) -> str:
+        count = len(self._scopes)
+        lines = [
+            f"!{_DOMAIN} = distinct !{{!{_DOMAIN}}}",
+            f'!{_LIKELY} = !{{!"branch_weights", i32 2000, i32 1}}',
+            f'!{_UNLIKELY} = !{{!"branch_weights", i32 1, i32 2000}}',
+        ]
+        for k in range(count):
+            others = ", ".join(f"!{_SCOPE + j}" for j in range(count) if j != k)
+            lines += [
+                f"!{_SCOPE + k} = distinct !{{!{_SCOPE + k}, !{_DOMAIN}}}",
+                f"!{_SET + k} = !{{!{_SCOPE + k}}}",
+                f"!{_OTHERS + k} = !{{{others}}}",
+            ]
+        return "\n".join(lines)
+
+
+# Numbers of metadata.
+_DOMAIN, _LIKELY, _UNLIKELY = 1_000_000, 1_000_001, 1_000_002
+_SCOPE, _SET, _OTHERS = 2_000_000, 3_000_000, 4_000_000

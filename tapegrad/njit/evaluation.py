@@ -1,0 +1,243 @@
+"""Call a derivative from Python: compile it on demand, pack the arguments, unpack the results."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+from tapegrad.base.locks import lock
+from tapegrad.njit import call_words
+from tapegrad.njit.call_words import Array
+from tapegrad.njit.derivative_program import DerivativeProgram, Request, default_limit
+from tapegrad.njit.numba_front.objects import types
+from tapegrad.njit.runtime_text import RAISED
+from tapegrad.tensor import Tensor
+from tapegrad.transforms.call_arguments import name_of
+
+FLOATS = (np.float64, np.float32)
+_programs: weakref.WeakKeyDictionary[Dispatcher, dict[Request, DerivativeProgram]]
+_programs = weakref.WeakKeyDictionary()
+_lock = lock()
+
+
+def program_of(f: Dispatcher, request: Request) -> DerivativeProgram:
+    """The program for a request, compiled when it is first wanted."""
+    with _lock:
+        known = _programs.setdefault(f, {})
+        if request not in known:
+            known[request] = DerivativeProgram(f, request)
+        return known[request]
+
+
+class Outcome(NamedTuple):
+    """What a call gives.
+
+    The gradients of the leaves of the arguments that were differentiated in, and in forward mode
+    the tangents of all.
+    """
+
+    value: Any
+    gradients: list[Any]
+    tangent: Any = None
+    gradient_tangents: list[Any] | None = None
+
+
+def all_positional(f: Dispatcher, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a call in order, with defaults."""
+    bound = inspect.signature(f.py_func).bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(f"`{name_of(f)}` takes arguments by name alone, which is not supported")
+    return bound.args
+
+
+class Evaluator:
+    """Calls derivatives of one function; errors say for which transform."""
+
+    def __init__(self, f: Dispatcher, name: str) -> None:
+        self.f, self.name = f, name
+
+    def check(self, args: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
+        """The leaves of the arguments that are differentiated in, all of them floats."""
+        for k, x in enumerate(args):
+            for leaf in call_words.leaves(x):
+                if isinstance(leaf, Tensor):
+                    raise TypeError(
+                        f"`{self.name}` of `{name_of(self.f)}`, which Numba compiles, takes arrays "
+                        f"and numbers, got a Tensor as argument {k}: pass `t.numpy()`; a second "
+                        "derivative is `hessian` or `hvp` of the function itself"
+                    )
+        found = []
+        for k in chosen:
+            for leaf in call_words.leaves(args[k]):
+                number = isinstance(leaf, float | int | np.generic | np.ndarray)
+                dtype = np.asarray(leaf).dtype if number else type(leaf).__name__
+                if not number or np.dtype(dtype).newbyteorder("=") not in FLOATS:
+                    raise TypeError(
+                        f"`{self.name}` needs floating-point arguments, got {dtype} in argument "
+                        f"{k} of `{name_of(self.f)}`: pass a float (1.0 instead of 1), or convert "
+                        "the array with `x.astype(float)`"
+                    )
+                found.append(leaf)
+        return found
+
+    def run(
+        self, args: Sequence[Any], chosen: tuple[int, ...], *, whole: bool = True,
+        seeds: Sequence[Any] | None = None, directions: Sequence[Any] | None = None,
+        check: Callable[[DerivativeProgram], None] = lambda program: None,
+    ) -> Outcome:  # fmt: skip
+        """Run a program, after a check.
+
+        `seeds` are the adjoints of the leaves of the result, 1 if none are given; `directions` are
+        tangents of the leaves of all arguments.
+        """
+        args = [call_words.contiguous(x) for x in args]
+        request = Request(call_words.kinds_of(args), chosen, whole, directions is not None)
+        program = program_of(self.f, request)
+        check(program)
+        self._refuse_overlap(program, args)
+        given = [call_words.copied(x) if k in program.written else x for k, x in enumerate(args)]
+        return _Call(program, given, seeds, directions).outcome(self, args)
+
+    def _refuse_overlap(self, program: DerivativeProgram, args: list[Any]) -> None:
+        """Refuse arrays that are written into under one name and seen under another."""
+        for k in program.written:
+            for a in call_words.leaves(args[k]):
+                for j, other in enumerate(args):
+                    for b in call_words.leaves(other):
+                        arrays = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+                        if arrays and a is not b and np.may_share_memory(a, b):
+                            self._overlap(k, j)
+                        if a is b and j != k:
+                            self._overlap(k, j)
+
+    def _overlap(self, k: int, j: int) -> None:
+        raise ValueError(
+            f"`{self.name}`: `{name_of(self.f)}` writes into argument {k}, whose memory overlaps "
+            f"that of argument {j}: pass a copy of one of them"
+        )
+
+    def failed(self, status: int, args: list[Any]) -> None:
+        """Raise what the function itself raises."""
+        if status == RAISED:
+            self.f(*map(call_words.copied, args))
+            raise RuntimeError(
+                f"`{self.name}`: the compiled sweep of `{name_of(self.f)}` raised, and the "
+                "function did not, when it was called to see what"
+            )
+        raise MemoryError(
+            f"`{self.name}` of `{name_of(self.f)}`: what the reverse sweep reads takes more than "
+            f"{default_limit() >> 20} MB: shorten the loops that are differentiated as one, or "
+            "differentiate their parts"
+        )
+
+
+class _Call:
+    """One call of a program."""
+
+    def __init__(
+        self, program: DerivativeProgram, args: list[Any], seeds: Sequence[Any] | None,
+        directions: Sequence[Any] | None,
+    ) -> None:  # fmt: skip
+        self.program = program
+        self.inputs, self.outputs = len(program.words.inputs), len(program.words.outputs)
+        both = 2 if directions is not None else 1
+        self.words = np.zeros(max(both * self.inputs, 1), np.int64)
+        self.out = np.zeros(both * self.outputs + 1, np.int64)
+        self.kept: list[Any] = [args]
+        self.shadows: dict[Any, Array] = {}
+        self.moved: dict[Any, Array] = {}  # tangents of the shadows
+        kinds = program.request.kinds
+        values = [c for t, x in zip(kinds, args) for c in call_words.flat(t, x)]
+        self.leaf_of = _leaf_numbers(program)
+        self.leaves = [leaf for t, x in zip(kinds, args) for leaf in call_words.followed(t, x)]
+        self.directions = directions
+        for k, (kind, p) in enumerate(program.words.inputs):
+            if kind == "value":
+                call_words.write(self.words, k, p.type, values[k])
+                self._write_tangent(k, p)
+            elif kind == "shadow":
+                self._write_shadow(k, p)
+            else:
+                self._write_seed(k, p, seeds)
+
+    def _write_tangent(self, k: int, p: Any) -> None:
+        """The tangent of an argument."""
+        if self.directions is None or p not in self.leaf_of:
+            return
+        leaf = self.leaves[self.leaf_of[p]]
+        direction = self.directions[self.leaf_of[p]]
+        at = self.inputs + k
+        if p.type == "ptr":
+            if p.attribute.element in ("f64", "f32"):
+                given = np.zeros_like(leaf) if direction is None else direction
+                array = np.array(given, leaf.dtype, order="C")
+                self.kept.append(array)
+                self.words[at] = array.ctypes.data
+        elif p.type in ("f64", "f32"):
+            call_words.write(self.words, at, p.type, 0.0 if direction is None else direction)
+
+    def _write_shadow(self, k: int, p: Any) -> None:
+        leaf = self.leaves[self.leaf_of[p]]
+        shadow: Array = np.zeros(leaf.shape, leaf.dtype)
+        self.shadows[p] = shadow
+        self.words[k] = shadow.ctypes.data
+        if self.directions is not None:
+            moved: Array = np.zeros(leaf.shape, leaf.dtype)
+            self.moved[p] = moved
+            self.words[self.inputs + k] = moved.ctypes.data
+
+    def _write_seed(self, k: int, place: int, seeds: Sequence[Any] | None) -> None:
+        number, t = self.program.result_leaves[place]
+        seed: Any = 1.0 if seeds is None else seeds[number]
+        if isinstance(t, types.Array):
+            self.kept.append(seed)
+            self.words[k] = seed.ctypes.data
+        else:
+            call_words.write(self.words, k, "f32" if t == types.float32 else "f64", seed)
+
+    def outcome(self, evaluator: Evaluator, args: list[Any]) -> Outcome:
+        """Run, and read what was found."""
+        program = self.program
+        status = program.call(self.words.ctypes.data, self.out.ctypes.data, default_limit())
+        if status:
+            evaluator.failed(status, args)
+        try:
+            value = call_words.result_of(program.result, self.out)
+            tangent = None
+            if self.directions is not None:
+                tangent = call_words.result_of(program.result, self.out, self.out[self.outputs :])
+        finally:
+            if program.owns:
+                program.release(int(self.out[program.owner_word]))
+        gradients = self._gradients(self.shadows, 0)
+        moved = None if self.directions is None else self._gradients(self.moved, self.outputs)
+        return Outcome(value, gradients, tangent, moved)
+
+    def _gradients(self, shadows: dict[Any, Array], offset: int) -> list[Any]:
+        found: list[Any] = []
+        for p, number in self.leaf_of.items():
+            if p.attribute.argument not in self.program.request.arguments:
+                continue
+            leaf = self.leaves[number]
+            if p.type == "ptr":
+                found.append(shadows[p] if p in shadows else np.zeros(leaf.shape, leaf.dtype))
+            else:
+                at = offset + self.program.words.output["gradient", p]
+                g = call_words.read(self.out, at, p.type)
+                found.append(type(leaf)(g) if isinstance(leaf, np.floating) else g)
+        return found
+
+
+def _leaf_numbers(program: DerivativeProgram) -> dict[Any, int]:
+    """The number of the leaf that each parameter is, other than lengths."""
+    found: dict[Any, int] = {}
+    for kind, p in program.words.inputs:
+        if kind == "value" and not p.attribute.is_length:
+            found[p] = len(found)
+    return found

@@ -1,0 +1,137 @@
+"""The forward sweep: the function itself, which keeps what the plan says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.njit.sweep_frame import FULL, RAISED, Stack, SweepFrame
+from tapegrad.njit.values import Block, Value
+
+
+class ForwardSweep:
+    """Writes the blocks of the function."""
+
+    def __init__(self, frame: SweepFrame, after: str) -> None:
+        self.frame, self.emitter = frame, frame.emitter
+        self.after = after  # the label where it goes on
+        self.phis: dict[Value, Any] = {}
+
+    def write(self) -> None:
+        """Write the sweep."""
+        emitter, frame, words = self.emitter, self.frame, self.frame.words
+        emitter.start("enter")
+        for p in frame.function.parameters:
+            frame.now[p] = emitter.argument(words.input["value", p], p.type)
+            if ("shadow", p) in words.input:
+                assert p.shadow is not None
+                frame.now[p.shadow] = emitter.argument(words.input["shadow", p], "ptr")
+        for block in frame.function.blocks:
+            for phi in block.phis:
+                self.phis[phi] = emitter.cell(phi.type)
+        emitter.jump(f"f{frame.function.entry.label}")
+        for block in frame.function.blocks:
+            self._block(block)
+
+    def _block(self, block: Block) -> None:
+        emitter, frame = self.emitter, self.frame
+        emitter.start(f"f{block.label}")
+        for phi in block.phis:
+            frame.now[phi] = emitter.get(self.phis[phi])
+        self._begin_trip(block)
+        for v in (*block.phis, *block.instructions):
+            if v.op != "phi":
+                self._instruction(v)
+            self._keep(v, block)
+        for s in block.successors:
+            if s.is_header and s.loop is not None and s.loop.preheader is block:
+                self._enter_loop(frame.stacks.get(s.loop))
+        self._end(block)
+
+    def _begin_trip(self, block: Block) -> None:
+        """Room for a trip's slot; on leaving a loop, the number of slots in use."""
+        emitter, frame = self.emitter, self.frame
+        stack = frame.stacks.get(block.loop) if block.loop is not None else None
+        if stack is not None and block.is_header and stack.loop.count is None:
+            trip = emitter.integer("iadd", [emitter.get(stack.base), frame.now[stack.loop.number]])
+            self._ensure(stack, emitter.integer("iadd", [trip, emitter.const(1, "i64")]))
+        left = frame.stacks.get(block.leaves) if block.leaves is not None else None
+        if left is not None:
+            emitter.put(left.top, self._slots(left, left.base, left.loop.trips[block]))
+        if stack is not None and block.predecessors == [stack.loop.header]:
+            for v in stack.delayed:
+                self._push(v, stack)
+
+    def _slots(self, stack: Stack, base: Any, trips: Value) -> Any:
+        """How many slots are in use after so many trips."""
+        emitter = self.emitter
+        found = emitter.integer("iadd", [emitter.get(base), self.frame.value(trips)])
+        return emitter.integer("iadd", [found, emitter.const(stack.extra, "i64")])
+
+    def _enter_loop(self, stack: Stack | None) -> None:
+        if stack is not None:
+            self.emitter.put(stack.base, self.emitter.get(stack.top))
+            if stack.loop.count is not None:
+                self._ensure(stack, self._slots(stack, stack.top, stack.loop.count))
+
+    def _ensure(self, stack: Stack, need: Any) -> None:
+        self.emitter.ensure(
+            stack.loop.index, stack.buffer, stack.capacity, need, len(stack.columns), FULL
+        )
+
+    def _keep(self, v: Value, block: Block) -> None:
+        """Keep a value where the plan says so."""
+        if v in self.frame.variables:
+            self.emitter.put(self.frame.variables[v], self.frame.now[v])
+        stack = self.frame.stacks.get(block.loop) if block.loop is not None else None
+        if stack is not None and v in stack.columns and v not in stack.delayed:
+            self._push(v, stack)
+
+    def _push(self, v: Value, stack: Stack) -> None:
+        emitter = self.emitter
+        slot = emitter.integer("iadd", [emitter.get(stack.base), self.frame.now[stack.loop.number]])
+        column = stack.columns[v]
+        at = emitter.slot(emitter.get(stack.buffer), emitter.get(stack.capacity), column, slot)
+        emitter.push(stack.loop.index, at, column, self.frame.now[v])
+
+    def _instruction(self, v: Value) -> None:
+        emitter, frame = self.emitter, self.frame
+        args = [frame.value(a) for a in v.args]
+        if v.op == "store":
+            pointer, offset, x = args
+            emitter.store(pointer, offset, x, v.attribute, frame.scope(v.args[0]))
+        elif v.op == "alloc":
+            element, zeroed, _ = v.attribute
+            frame.now[v] = emitter.allocate(args[0], element, zeroed, FULL)
+        elif v.op == "require":
+            emitter.require(args[0], RAISED)
+        else:
+            frame.now[v] = frame.compute(v, args)
+
+    def _end(self, block: Block) -> None:
+        emitter, frame = self.emitter, self.frame
+        if block.terminator == "ret":
+            for k, v in enumerate(block.operands):
+                emitter.result(frame.words.output["result", k], frame.value(v))
+            emitter.jump(self.after)
+        elif block.terminator == "jump":
+            self._hand_on(block, block.successors[0])
+            emitter.jump(f"f{block.successors[0].label}")
+        else:
+            labels = [emitter.label("edge") if s.phis else f"f{s.label}" for s in block.successors]
+            emitter.branch(frame.value(block.operands[0]), *labels)
+            for s, label in zip(block.successors, labels):
+                if s.phis:
+                    emitter.start(label)
+                    self._hand_on(block, s)
+                    emitter.jump(f"f{s.label}")
+
+    def _hand_on(self, block: Block, following: Block) -> None:
+        """Give the phis of the block that follows their values."""
+        k = following.predecessors.index(block)
+        given = [
+            (self.phis[phi], self.frame.value(phi.args[k]))
+            for phi in following.phis
+            if phi.args[k].op != "undef"
+        ]
+        for cell, x in given:
+            self.emitter.put(cell, x)

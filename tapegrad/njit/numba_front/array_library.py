@@ -1,0 +1,301 @@
+"""Functions of arrays as plain source, which is inlined and differentiated like any other.
+
+The source is Numba's language; its loops run over as many dimensions as the arrays have.  It
+computes what Numba computes, in the same order.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tapegrad.njit.numba_front.objects import NumbaType, types
+from tapegrad.njit.three_address_code import Unsupported
+
+Function = Callable[..., Any]
+INDICES = "ijklm"
+_SIGNS = {
+    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/",
+    operator.pow: "**", operator.floordiv: "//", operator.mod: "%", operator.lt: "<",
+    operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "==",
+    operator.ne: "!=", operator.and_: "&", operator.or_: "|", operator.xor: "^",
+}  # fmt: skip
+_UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
+
+
+@cache
+def made(source: str) -> Function:
+    """The function that a source defines."""
+    space: dict[str, Any] = {"np": np, "math": math}
+    exec(source, space)
+    function: Function = space[source.split("(")[0].removeprefix("def ")]
+    return function
+
+
+def defined(name: str, arguments: str, *body: str) -> Function:
+    """A function of some arguments with the lines of its body."""
+    lines = "\n".join(line for text in body for line in text.split("\n"))
+    return made(f"def {name}({arguments}):\n" + _indented(lines, 1))
+
+
+def applied(f: Any, args: Sequence[str]) -> str:
+    """The text of an operator or ufunc of elements."""
+    if f in _SIGNS:
+        return f"({args[0]} {_SIGNS[f]} {args[1]})"
+    if f in _UNARY:
+        return f"({_UNARY[f]}{args[0]})"
+    if isinstance(f, np.ufunc):
+        return f"np.{f.__name__}({', '.join(args)})"
+    raise Unsupported(f"the operator `{getattr(f, '__name__', f)}` on arrays")
+
+
+def constant(value: Any) -> str:
+    """The text of a number."""
+    return repr(value).replace("nan", "np.nan").replace("inf", "np.inf")
+
+
+def dtype(t: Any) -> str:
+    """The text of a dtype."""
+    return "np.bool_" if t == types.boolean else f"np.{t}"
+
+
+def _indented(text: str, depth: int) -> str:
+    return "\n".join(" " * depth + line for line in text.split("\n"))
+
+
+def nest(lengths: Sequence[str], body: str) -> str:
+    """Loops, one in another, over ranges of given lengths."""
+    for d in range(len(lengths) - 1, -1, -1):
+        body = f"for {INDICES[d]} in range({lengths[d]}):\n" + _indented(body, 1)
+    return body
+
+
+def over(name: str, ndim: int, body: str) -> str:
+    """Loops over all elements of an array."""
+    return nest([f"{name}.shape[{d}]" for d in range(ndim)], body)
+
+
+def at(name: str, ndim: int) -> str:
+    """The element of an array that loops are at."""
+    return f"{name}[{', '.join(INDICES[:ndim])}]" if ndim else name
+
+
+def _broadcast(kinds: Sequence[NumbaType], ndim: int) -> tuple[list[str], list[str], list[str]]:
+    """Lines that find the common shape of operands; its lengths; each operand's element."""
+    arrays = [k for k, t in enumerate(kinds) if isinstance(t, types.Array)]
+    if len(arrays) == 1:
+        (k,) = arrays
+        elements = [at(f"x{j}", ndim) if j == k else f"x{j}" for j in range(len(kinds))]
+        return [], [f"x{k}.shape[{d}]" for d in range(ndim)], elements
+    lines = [f"n{d} = 1" for d in range(ndim)]
+    elements = [f"x{j}" for j in range(len(kinds))]
+    for k in arrays:
+        own = kinds[k].ndim
+        index = []
+        for d in range(ndim - own, ndim):
+            length = f"x{k}.shape[{d - ndim + own}]"
+            lines += [
+                f"if {length} != 1:",
+                f" if n{d} != 1 and n{d} != {length}:",
+                "  raise ValueError",
+                f" n{d} = {length}",
+                f"s{k}_{d} = 0 if {length} == 1 else 1",
+            ]
+            index.append(f"{INDICES[d]} * s{k}_{d}")
+        elements[k] = f"x{k}[{', '.join(index)}]" if own else f"x{k}[()]"
+    return lines, [f"n{d}" for d in range(ndim)], elements
+
+
+def elementwise(text: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function:
+    """A function of elements, `text` over `{x0}`, `{x1}`, ..., of operands that are broadcast."""
+    lines, lengths, elements = _broadcast(kinds, result.ndim)
+    element = text.format(**{f"x{k}": e for k, e in enumerate(elements)})
+    shape = "(" + "".join(f"{n}, " for n in lengths) + ")"
+    return defined(
+        "elementwise", ", ".join(f"x{k}" for k in range(len(kinds))), *lines,
+        f"out = np.empty({shape}, {dtype(result.dtype)})",
+        nest(lengths, f"{at('out', result.ndim)} = {element}"), "return out",
+    )  # fmt: skip
+
+
+def updated(f: Any, target: NumbaType, value: NumbaType) -> Function:
+    """`a += b` and its kin."""
+    index, checks = _into(target, value)
+    new = applied(f, [at("a", target.ndim), index])
+    return defined(
+        "updated", "a, b", *checks, over("a", target.ndim, f"{at('a', target.ndim)} = {new}")
+    )
+
+
+def _into(target: NumbaType, value: NumbaType) -> tuple[str, list[str]]:
+    """The element of a value that is written into an array, and what its shape has to satisfy."""
+    if not isinstance(value, types.Array):
+        return "b", []
+    if value.ndim > target.ndim:
+        raise Unsupported(f"an array of {value.ndim} dimensions in one of {target.ndim}")
+    lines, index = [], []
+    for d in range(value.ndim):
+        own = f"a.shape[{d + target.ndim - value.ndim}]"
+        lines += [
+            f"if b.shape[{d}] != 1 and b.shape[{d}] != {own}:", " raise ValueError",
+            f"s{d} = 0 if b.shape[{d}] == 1 else 1",
+        ]  # fmt: skip
+        index.append(f"{INDICES[d + target.ndim - value.ndim]} * s{d}")
+    return f"b[{', '.join(index) or '()'}]", lines
+
+
+def assigned(target: NumbaType, value: NumbaType) -> Function:
+    """`a[...] = b`; where the memory of both overlaps, `b` is copied first."""
+    element, checks = _into(target, value)
+    write = over("a", target.ndim, f"{at('a', target.ndim)} = {element}")
+    if not isinstance(value, types.Array):
+        return defined("assigned", "a, b", write)
+    aside = over("a", target.ndim, f"{at('a', target.ndim)} = {element.replace('b[', 'c[')}")
+    body = f"if overlap:\n c = b.copy()\n{_indented(aside, 1)}\nelse:\n{_indented(write, 1)}"
+    return defined("assigned", "a, b, overlap", *checks, body)
+
+
+def copied(t: NumbaType) -> Function:
+    """`np.copy`, in C order."""
+    shape = "(" + "".join(f"a.shape[{d}], " for d in range(t.ndim)) + ")"
+    return defined(
+        "copy", "a", f"out = np.empty({shape}, {dtype(t.dtype)})",
+        over("a", t.ndim, f"{at('out', t.ndim)} = {at('a', t.ndim)}"), "return out",
+    )  # fmt: skip
+
+
+def _zero(t: NumbaType) -> str:
+    """The text of zero as NumPy begins a sum of such elements."""
+    return f"{dtype(t)}(0)" if t == types.float32 else "0.0" if t == types.float64 else "0"
+
+
+def _total(name: str, t: NumbaType) -> Function | None:
+    """A function of all elements that adds up or multiplies."""
+    element = at("a", t.ndim)
+    start, adding = f"s = {_zero(t.dtype)}", over("a", t.ndim, f"s += {element}")
+    if name == "sum":
+        return defined("sum", "a", start, adding, "return s")
+    if name == "mean":
+        return defined("mean", "a", start, adding, "return s / a.size")
+    if name == "prod":
+        one = start.replace("0.0", "1.0") if "0.0" in start else start.replace("0", "1")
+        one = f"s = {dtype(t.dtype)}(1)" if t.dtype == types.float32 else one
+        return defined("prod", "a", one, over("a", t.ndim, f"s *= {element}"), "return s")
+    if name in ("var", "std"):
+        found = "s / a.size" if name == "var" else "math.sqrt(s / a.size)"
+        again = over("a", t.ndim, f"s += ({element} - m) * ({element} - m)")
+        return defined(name, "a", start, adding, "m = s / a.size", start, again, f"return {found}")
+    if name == "norm" and t.ndim < 3:
+        square = over("a", t.ndim, f"s += {element} * {element}")
+        return defined("norm", "a", start, square, "return math.sqrt(s)")
+    return None
+
+
+def _extreme(name: str, t: NumbaType) -> Function | None:
+    """The largest or smallest element, or its place; the first that is NaN, if one is."""
+    whole = name.removeprefix("arg")
+    if whole not in ("max", "min"):
+        return None
+    sign = ">" if whole == "max" else "<"
+    empty = "if a.size == 0:\n raise ValueError"
+    first = f"s = a[{', '.join(['0'] * t.ndim)}]"
+    value = f"v = {at('a', t.ndim)}\n"
+    if name == whole:
+        test = f"{value}if v {sign} s or v != v:\n s = v"
+        return defined(name, "a", empty, first, over("a", t.ndim, test), "return s")
+    test = f"{value}if v {sign} s or (v != v and s == s):\n s = v\n best = n\nn += 1"
+    return defined(
+        name, "a", empty, first, "best = 0", "n = 0", over("a", t.ndim, test), "return best"
+    )
+
+
+_UNLIKE = "if a.shape[{}] != b.shape[0]:\n raise ValueError"
+_PRODUCTS = {
+    (1, 1): "s = ZERO\nfor i in range(a.shape[0]):\n s += a[i] * b[i]\nreturn s",
+    (2, 1): "out = np.empty(a.shape[0], D)\nfor i in range(a.shape[0]):\n s = ZERO\n"
+    " for k in range(a.shape[1]):\n  s += a[i, k] * b[k]\n out[i] = s\nreturn out",
+    (1, 2): "out = np.zeros(b.shape[1], D)\nfor k in range(b.shape[0]):\n"
+    " for j in range(b.shape[1]):\n  out[j] += a[k] * b[k, j]\nreturn out",
+    (2, 2): "out = np.zeros((a.shape[0], b.shape[1]), D)\nfor i in range(a.shape[0]):\n"
+    " for k in range(a.shape[1]):\n  x = a[i, k]\n  for j in range(b.shape[1]):\n"
+    "   out[i, j] += x * b[k, j]\nreturn out",
+}
+
+
+def product(a: NumbaType, b: NumbaType, result: NumbaType) -> Function:
+    """`np.dot` and `@`."""
+    kind = result.dtype if isinstance(result, types.Array) else result
+    zero = "np.float32(0)" if kind == types.float32 else "0.0"
+    if not isinstance(kind, types.Float) or (a.ndim, b.ndim) not in _PRODUCTS:
+        raise Unsupported(f"the product of {a} and {b}")
+    body = _PRODUCTS[a.ndim, b.ndim].replace("D)", dtype(kind) + ")").replace("ZERO", zero)
+    return defined("dot", "a, b", _UNLIKE.format(a.ndim - 1), body)
+
+
+def _cumulated(sign: str, t: NumbaType) -> Function:
+    zero = "0" if sign == "+" else "1"
+    start = f"s = {dtype(t.dtype)}({zero})"
+    loop = f"for i in range(a.shape[0]):\n s = s {sign} a[i]\n out[i] = s"
+    return defined(
+        "cumulated", "a", f"out = np.empty(a.shape[0], {dtype(t.dtype)})", start, loop,
+        "return out",
+    )  # fmt: skip
+
+
+_OUTER = (
+    "out = np.empty((a.shape[0], b.shape[0]), {})\nfor i in range(a.shape[0]):\n"
+    " for j in range(b.shape[0]):\n  out[i, j] = a[i] * b[j]\nreturn out"
+)
+
+
+def named(name: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function | None:
+    """A function of NumPy by its name; None if there is none for such operands."""
+    if name == "arange" or name == "linspace":
+        return _range(name, len(kinds), result)
+    a = kinds[0]
+    if not isinstance(a, types.Array):
+        return None
+    if len(kinds) == 1 and name == "copy":
+        return copied(a)
+    if len(kinds) == 1 and (found := _total(name, a) or _extreme(name, a)) is not None:
+        return found
+    if len(kinds) == 1 and a.ndim == 1 and name in ("cumsum", "cumprod"):
+        return _cumulated("+" if name == "cumsum" else "*", a)
+    if len(kinds) == 2 and isinstance(kinds[1], types.Array):
+        if name == "dot":
+            return product(a, kinds[1], result)
+        if name == "outer" and a.ndim == kinds[1].ndim == 1:
+            return defined("outer", "a, b", _OUTER.format(dtype(result.dtype)))
+    return None
+
+
+def _range(name: str, count: int, result: NumbaType) -> Function | None:
+    kind = dtype(result.dtype)
+    if name == "linspace":
+        many = "num" if count == 3 else "50"
+        body = (
+            f"n = {many}\nout = np.empty(n, {kind})\nfor i in range(n):\n"
+            " out[i] = a + (b - a) * i / (n - 1) if n > 1 else a\nreturn out"
+        )
+        return defined("linspace", "a, b, num" if count == 3 else "a, b", body)
+    arguments = ["a", "a, b", "a, b, c"][count - 1] if 1 <= count <= 3 else None
+    if arguments is None:
+        return None
+    start, stop = ("0", "a") if count == 1 else ("a", "b")
+    step = "c" if count == 3 else "1"
+    whole = isinstance(result.dtype, types.Integer)
+    many = f"({stop} - {start} + {step} - 1) // {step}"
+    if not whole:
+        many = f"int(math.ceil(({stop} - {start}) / {step}))"
+    elif count == 3:
+        return None  # the sign of the step is not known
+    body = (
+        f"n = max({many}, 0)\nout = np.empty(n, {kind})\nfor i in range(n):\n"
+        f" out[i] = {start} + i * {step}\nreturn out"
+    )
+    return defined("arange", arguments, body)

@@ -1,0 +1,100 @@
+"""Numba's types in components: an array is a pointer, lengths and strides, a tuple its parts."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from tapegrad.njit.numba_front.objects import NumbaType, types
+from tapegrad.njit.three_address_code import ELEMENTS, Operand, Unsupported
+
+Components: TypeAlias = list[tuple[str, str]]  # a suffix and a type each
+
+ELEMENT_OF = {
+    types.float64: "f64", types.float32: "f32", types.int64: "i64", types.int32: "i32",
+    types.int16: "i16", types.int8: "i8", types.uint32: "u32", types.uint16: "u16",
+    types.uint8: "u8", types.boolean: "u8",
+}  # fmt: skip
+# What takes no part in the computation: functions, modules, None, text that is never active.
+NOTHING = (
+    types.NoneType, types.Module, types.Callable, types.SliceType, types.Opaque, types.DType,
+    types.StringLiteral, types.UnicodeType, types.NumberClass, types.Omitted, types.Phantom,
+    types.ClassType, types.TypeRef, types.EphemeralPointer,
+)  # fmt: skip
+
+
+def element_of(t: NumbaType) -> str:
+    """The element type of an array in memory."""
+    if t.dtype not in ELEMENT_OF:
+        raise Unsupported(
+            f"an array of {t.dtype}: floats, booleans, and integers other than uint64 are followed"
+        )
+    return ELEMENT_OF[t.dtype]
+
+
+def scalar(t: NumbaType) -> str | None:
+    """The type of a number, or None."""
+    if isinstance(t, types.Boolean):
+        return "i1"
+    if isinstance(t, types.Integer):
+        if not t.signed and t.bitwidth == 64:
+            raise Unsupported("an unsigned integer of 64 bits: use signed ones")
+        return "i64"
+    if isinstance(t, types.Float) and t in ELEMENT_OF:
+        return ELEMENT_OF[t]
+    return None
+
+
+def loaded(t: NumbaType) -> tuple[str, NumbaType]:
+    """The type of an element's value, in both languages."""
+    element = element_of(t)
+    return ELEMENTS[element], t.dtype
+
+
+def components(t: NumbaType) -> Components:
+    """The components of a value of some type."""
+    number = scalar(t)
+    if number is not None:
+        return [("", number)]
+    if isinstance(t, types.Array):
+        element_of(t)
+        parts = [(".p", "ptr"), *((f".n{i}", "i64") for i in range(t.ndim))]
+        return parts if t.layout == "C" else parts + [(f".s{i}", "i64") for i in range(t.ndim)]
+    if isinstance(t, types.BaseTuple):
+        return [(f".{i}{s}", x) for i, part in enumerate(t) for s, x in components(part)]
+    if isinstance(t, types.RangeType):
+        return [(".start", "i64"), (".step", "i64"), (".count", "i64")]
+    if isinstance(t, types.Pair):
+        first = [(".a" + s, x) for s, x in components(t.first_type)]
+        return [*first, (".b", "i1")]
+    if isinstance(t, types.BoundFunction):
+        return [(".self" + s, x) for s, x in components(t.this)]
+    if isinstance(t, types.SimpleIteratorType):
+        return [*sequence(t), (".count", "i64"), (".k", "i64")]
+    if isinstance(t, NOTHING):
+        return []
+    raise Unsupported(f"a value of type {t}")
+
+
+def sequence(t: NumbaType) -> Components:
+    """Of an iterator that which it iterates over, beside the count and the place."""
+    if isinstance(t, types.RangeIteratorType):
+        return [(".start", "i64"), (".step", "i64")]
+    if isinstance(t, types.ArrayIterator):
+        return components(t.array_type)
+    if isinstance(t, types.UniTupleIter):
+        return components(t.container)
+    if isinstance(t, types.EnumerateType):
+        return [(".first", "i64"), *sequence(t.source_type)]
+    if isinstance(t, types.ZipType):
+        return [(f".{i}{s}", x) for i, p in enumerate(t.source_types) for s, x in sequence(p)]
+    raise Unsupported(f"a loop over {t}")
+
+
+def lengths(ops: list[Operand], t: NumbaType) -> list[Operand]:
+    """The lengths of an array's dimensions."""
+    return ops[1 : 1 + t.ndim]
+
+
+def leaves(value: Any) -> list[Any]:
+    """The numbers of a tuple of tuples."""
+    return [x for part in value for x in leaves(part)] if isinstance(value, tuple) else [value]

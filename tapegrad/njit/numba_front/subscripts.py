@@ -1,0 +1,214 @@
+"""Subscripts: elements and views of arrays, parts of tuples."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.njit.numba_front.components import components, element_of, loaded
+from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
+from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, Writer
+from tapegrad.njit.three_address_code import Constant, Operand, Unsupported
+
+
+class Slice(NamedTuple):
+    """A slice; None stands for what is left out."""
+
+    start: Operand | None
+    stop: Operand | None
+    step: Operand | None
+
+
+Entry = Slice | Operand | None  # of a subscript; None: a new dimension
+
+
+def is_index(entry: Entry) -> bool:
+    """Whether an entry is one place in a dimension."""
+    return entry is not None and not isinstance(entry, Slice)
+
+
+class Subscripts(Writer):
+    """Writes the code of subscripts."""
+
+    def entries(self, index: Any) -> list[Entry]:
+        """The entries of a subscript that is a variable or, if Numba knows it, a Python object."""
+        if not isinstance(index, ir.Var):
+            return self.static_entries(index)
+        t = self.type(index)
+        if isinstance(t, types.Integer):
+            return [self.get(index)[0]]
+        if isinstance(t, types.SliceType):
+            return [self.slices[index.name]]
+        if not isinstance(t, types.BaseTuple):
+            raise Unsupported(f"an index of type {t}")
+        ops, found, at = self.get(index), list[Entry](), 0
+        inner = self.slices.get(index.name) or [None] * len(t)
+        for part, chosen in zip(t, inner):
+            if isinstance(part, types.Integer):
+                found.append(self.to(ops[at], "i64"))
+            elif isinstance(part, types.SliceType) and chosen is not None:
+                found.append(chosen)
+            elif isinstance(part, types.NoneType):
+                found.append(None)
+            else:
+                raise Unsupported(f"an index of type {part}")
+            at += len(components(part))
+        return found
+
+    def static_entries(self, index: Any) -> list[Entry]:
+        """The entries of a subscript of constants."""
+        found: list[Entry] = []
+        for x in index if isinstance(index, tuple) else (index,):
+            if isinstance(x, slice):
+                parts = [None if p is None else Constant(int(p), "i64") for p in _parts(x)]
+                found.append(Slice(*parts))
+            elif x is None:
+                found.append(None)
+            elif isinstance(x, int | np.integer):
+                found.append(Constant(int(x), "i64"))
+            else:
+                raise Unsupported(f"the index {x}")
+        return found
+
+    def place(self, i: Operand, n: Operand) -> Operand:
+        """An index as it counts from the start; where bounds are checked it has to lie in them."""
+        if isinstance(i, Constant):
+            at = i if i.value >= 0 else self.index("iadd", n, i)
+        else:
+            at = self.emit("wrap", [i, n], "i64")
+        if self.typed.checks_bounds:
+            self.require(self.emit("ge", [at, ZERO], "i1"))
+            self.require(self.emit("lt", [at, n], "i1"))
+        return at
+
+    def clipped(self, i: Operand, n: Operand) -> Operand:
+        """A bound of a slice, within an array's length."""
+        if isinstance(i, Constant) and i.value >= 0:
+            return self.emit("imin", [i, n], "i64") if i.value else ZERO
+        at = self.emit("wrap", [i, n], "i64")
+        return self.emit("imin", [self.emit("imax", [at, ZERO], "i64"), n], "i64")
+
+    def element_offset(self, ops: Operands, t: NumbaType, entries: list[Entry]) -> Operand:
+        """The offset of one element."""
+        offset: Operand = ZERO
+        for i, n, step in zip(entries, self.shape(ops, t), self.strides(ops, t)):
+            assert isinstance(i, str | Constant)
+            offset = self.index("iadd", offset, self.index("imul", self.place(i, n), step))
+        return offset
+
+    def load(self, ops: Operands, t: NumbaType, offset: Operand) -> Found:
+        """An element."""
+        kind, dtype = loaded(t)
+        value: Operand = self.emit("load", [ops[0], offset], kind, element_of(t))
+        return [self.to(value, "i1") if dtype == types.boolean else value], dtype
+
+    def store(self, ops: Operands, t: NumbaType, offset: Operand, value: Found) -> None:
+        """Write an element."""
+        kind, _ = loaded(t)
+        number = value[0][0]
+        if t.dtype == types.boolean:
+            number = self.to(number, "i1")
+        self.effect("store", ops[0], offset, self.to(number, kind), attribute=element_of(t))
+
+    def subscript(self, ops: Operands, t: NumbaType, entries: list[Entry]) -> Found:
+        """An element or a view."""
+        if len(entries) == t.ndim and all(map(is_index, entries)):
+            return self.load(ops, t, self.element_offset(ops, t, entries))
+        shape, strides = iter(self.shape(ops, t)), iter(self.strides(ops, t))
+        offset: Operand = ZERO
+        kept: list[tuple[Operand, Operand]] = []
+        for entry in entries:
+            if entry is None:
+                kept.append((ONE, ZERO))
+                continue
+            n, step = next(shape), next(strides)
+            if isinstance(entry, Slice):
+                start, length, by = self.extent(entry, n)
+                kept.append((length, self.index("imul", step, by)))
+            else:
+                start = self.place(entry, n)
+            offset = self.index("iadd", offset, self.index("imul", start, step))
+        kept += zip(shape, strides)
+        pointer = self.emit("gep", [ops[0], offset], "ptr", element_of(t))
+        view = types.Array(t.dtype, len(kept), "A")
+        return [pointer, *(n for n, _ in kept), *(s for _, s in kept)], view
+
+    def extent(self, entry: Slice, n: Operand) -> tuple[Operand, Operand, Operand]:
+        """Where a slice starts in a dimension, its length, its step."""
+        step = ONE if entry.step is None else entry.step
+        if not isinstance(step, Constant) or step.value == 0:
+            raise Unsupported("a slice whose step is not a constant")
+        if step.value < 0:
+            if entry.start is not None or entry.stop is not None:
+                raise Unsupported("a slice with bounds and a negative step")
+            back = self.index("isub", n, ONE)
+            return self.emit("imax", [back, ZERO], "i64"), self.steps(n, -step.value), step
+        start = ZERO if entry.start is None else self.clipped(entry.start, n)
+        if entry.stop is None and start == ZERO:
+            return start, self.steps(n, step.value), step
+        stop = n if entry.stop is None else self.clipped(entry.stop, n)
+        length = self.emit("imax", [self.index("isub", stop, start), ZERO], "i64")
+        return start, self.steps(length, step.value), step
+
+    def steps(self, n: Operand, size: int) -> Operand:
+        """How many steps of a size lie in a length that is not negative."""
+        if size == 1:
+            return n
+        more = self.index("iadd", n, Constant(size - 1, "i64"))
+        return self.emit("ifloordiv", [more, Constant(size, "i64")], "i64")
+
+    def view_as(self, found: Found, want: NumbaType) -> Found:
+        """A view in the layout that Numba knows of it."""
+        ops, have = found
+        if isinstance(have, types.Array) and isinstance(want, types.Array) and want.layout == "C":
+            return ops[: 1 + want.ndim], want
+        return found
+
+    def item(self, value: NumbaIR, index: Any, want: NumbaType) -> Found:
+        """`value[index]`."""
+        base = self.type(value)
+        if isinstance(base, types.BaseTuple):
+            return self.tuple_item(value, base, index)
+        if not isinstance(base, types.Array):
+            raise Unsupported(f"a subscript of {base}")
+        return self.view_as(self.subscript(self.get(value), base, self.entries(index)), want)
+
+    def parts(self, ops: Operands, t: NumbaType) -> list[Found]:
+        """The parts of a tuple."""
+        found, rest = list[Found](), iter(ops)
+        for part in t:
+            found.append(([next(rest) for _ in components(part)], part))
+        return found
+
+    def tuple_item(self, value: NumbaIR, base: NumbaType, index: Any) -> Found:
+        """A part of a tuple; if the place is not known, of one whose parts are alike."""
+        parts = self.parts(self.get(value), base)
+        if isinstance(index, ir.Var):
+            known = self.constant_of(index)
+            if known is None:
+                return self.part_at(self.get(index)[0], parts)
+            index = known
+        if isinstance(index, slice):
+            chosen = parts[index]
+            ops = [x for part, _ in chosen for x in part]
+            return ops, types.BaseTuple.from_types([t for _, t in chosen])
+        return parts[int(index)]
+
+    def part_at(self, k: Operand, parts: list[Found]) -> Found:
+        """The part of a tuple at a place that is known at run time."""
+        n = Constant(len(parts), "i64")
+        at = self.emit("wrap", [k, n], "i64")
+        self.require(self.emit("ge", [at, ZERO], "i1"))
+        self.require(self.emit("lt", [at, n], "i1"))
+        ops, t = parts[-1]
+        if any(self.code.type_of(x) == "ptr" for x in ops):
+            raise Unsupported("an array of a tuple, at a place that is not a constant")
+        for j in range(len(parts) - 2, -1, -1):
+            here = self.emit("eq", [at, Constant(j, "i64")], "i1")
+            ops = [self.chosen(here, x, y) for x, y in zip(parts[j][0], ops)]
+        return ops, t
+
+
+def _parts(x: slice) -> tuple[Any, Any, Any]:
+    return x.start, x.stop, x.step

@@ -1,0 +1,376 @@
+"""From Numba's typed IR to three-address code: blocks, statements, expressions."""
+
+from __future__ import annotations
+
+import linecache
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from numba.core.dispatcher import Dispatcher
+
+from tapegrad.njit.numba_front import array_library
+from tapegrad.njit.numba_front.calls import Calls
+from tapegrad.njit.numba_front.components import components, element_of, leaves, scalar
+from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
+from tapegrad.njit.numba_front.subscripts import is_index
+from tapegrad.njit.numba_front.typed_ir import TypedFunction
+from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain, row_of
+from tapegrad.njit.three_address_code import (
+    FLOATS,
+    Code,
+    CodeBlock,
+    Constant,
+    Operand,
+    Parameter,
+    Unsupported,
+)
+
+ITERATORS = (types.EnumerateType, types.ZipType)
+SOURCELESS = "<string>"  # the file of the array library's functions
+
+
+class Translation(Calls):
+    """The code of one typed function."""
+
+    def write(self) -> CodeBlock:
+        """Write all blocks; returns the first."""
+        start, blocks = self.current, self.typed.blocks
+        self.labels = {k: self.code.block() for k in blocks}
+        self.started: set[str] = set()  # iterators that a loop runs over
+        self.made_in: dict[str, int] = {}
+        start.end("jump", (), self.labels[min(blocks)].label)
+        for k in sorted(blocks):
+            self.current, self.at = self.labels[k], k
+            self.pending: dict[str, Callable[[], None]] = {}
+            for s in blocks[k].body:
+                try:
+                    self.statement(s)
+                except Unsupported as error:
+                    if error.located or s.loc.filename == SOURCELESS:
+                        raise
+                    raise self.located(error, s) from None
+        return start
+
+    def located(self, error: Unsupported, s: NumbaIR) -> Unsupported:
+        """The error with the function, the line and what stands there."""
+        text = linecache.getline(s.loc.filename, s.loc.line).strip()
+        found = Unsupported(
+            f"`{self.typed.name}`, line {s.loc.line} of {s.loc.filename}: {error}, is not "
+            f"differentiated" + (f": `{text}`" if text else "")
+        )
+        found.located = True
+        return found
+
+    def statement(self, s: NumbaIR) -> None:
+        """One statement."""
+        if isinstance(s, ir.Assign):
+            self.assignment(s)
+        elif isinstance(s, ir.SetItem | ir.StaticSetItem):
+            self.set_item(s)
+        elif isinstance(s, ir.Jump):
+            self.current.end("jump", (), self.labels[s.target].label)
+        elif isinstance(s, ir.Branch):
+            self.branch(s)
+        elif isinstance(s, ir.Return):
+            self.done(self, (self.get(s.value), self.type(s.value)))
+        elif isinstance(s, ir.StaticRaise | ir.Raise | ir.DynamicRaise):
+            self.current.end("raise")
+        elif not isinstance(s, ir.Del):
+            raise Unsupported(f"a statement `{type(s).__name__}`")
+
+    def branch(self, s: NumbaIR) -> None:
+        """A branch; an iterator's element is computed where there is one."""
+        condition = self.number(s.cond, "i1")
+        yes, no = self.labels[s.truebr].label, self.labels[s.falsebr].label
+        if self.pending:
+            edge = self.code.block()
+            self.current.end("branch", (condition,), edge.label, no)
+            self.current = edge
+            for write in self.pending.values():
+                write()
+            self.current.end("jump", (), yes)
+            return
+        self.current.end("branch", (condition,), yes, no)
+
+    def assignment(self, s: NumbaIR) -> None:
+        """One assignment."""
+        value, target = s.value, s.target
+        self.definitions[target.name] = value
+        self.made_in[target.name] = self.at
+        if isinstance(value, ir.Arg):
+            self.assign(target, self.given[value.index])
+        elif isinstance(value, ir.Var):
+            self.copy_variable(value, target)
+        elif isinstance(value, ir.Const | ir.Global | ir.FreeVar):
+            self.constant(target, value.value)
+        elif isinstance(value, ir.Expr):
+            handler = getattr(self, f"expr_{value.op}", None)
+            if handler is None:
+                raise Unsupported(f"an expression `{value.op}`")
+            found = handler(value, self.type(target), target)
+            if found is not None:
+                self.assign(target, found)
+        else:
+            raise Unsupported(f"`{type(value).__name__}`")
+
+    def copy_variable(self, value: NumbaIR, target: NumbaIR) -> None:
+        """An assignment of one variable to another."""
+        if value.name in self.pending:
+            self.pending[target.name] = lambda: self.assign(
+                target, (self.get(value), self.type(value))
+            )
+            return
+        if value.name in self.slices:
+            self.slices[target.name] = self.slices[value.name]
+        self.assign(target, (self.get(value), self.type(value)))
+
+    def constant(self, target: NumbaIR, value: Any) -> None:
+        """An assignment of a number, or a tuple of numbers, from the source or from outside."""
+        t = self.type(target)
+        if isinstance(t, types.Array):
+            raise Unsupported("an array from outside of the function: pass it as an argument")
+        parts = components(t)
+        if parts:
+            values = [Constant(x, kind) for x, (_, kind) in zip(leaves(value), parts)]
+            self.assign(target, (list[Operand](values), t))
+
+    def set_item(self, s: Any) -> None:
+        """`a[...] = b`."""
+        base = self.type(s.target)
+        if not isinstance(base, types.Array):
+            raise Unsupported(f"an assignment to an element of {base}")
+        static = isinstance(s, ir.StaticSetItem) and not isinstance(s.index, ir.Var)
+        entries = self.static_entries(s.index) if static else self.entries(s.index)
+        ops, value = self.get(s.target), (self.get(s.value), types.unliteral(self.type(s.value)))
+        if len(entries) == base.ndim and all(map(is_index, entries)):
+            if scalar(value[1]) is None:
+                raise Unsupported(f"{value[1]} as an element")
+            self.store(ops, base, self.element_offset(ops, base, entries), value)
+            return
+        view = self.subscript(ops, base, entries)
+        args = [view, value]
+        if isinstance(value[1], types.Array):
+            args.append(([self.overlap(view, value)], types.boolean))
+        elif scalar(value[1]) is None:
+            raise Unsupported(f"{value[1]} in a slice of an array")
+        self.inline(array_library.assigned(view[1], value[1]), args)
+
+    # -- expressions -------------------------------------------------------------------------
+
+    def expr_cast(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
+        """A conversion, which the assignment does."""
+        return self.get(e.value), self.type(e.value)
+
+    def expr_undef(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> None:
+        """A variable without a value."""
+
+    expr_null = expr_undef
+
+    def expr_build_tuple(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
+        """`(a, b)`."""
+        ops: Operands = []
+        for item, part in zip(e.items, t):
+            ops += self.get(item, part)
+        self.slices[target.name] = [self.slices.get(item.name) for item in e.items]
+        return ops, t
+
+    def expr_exhaust_iter(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
+        """`a, b = c`."""
+        base = self.type(e.value)
+        if isinstance(base, types.BaseTuple):
+            return self.get(e.value), base
+        if not isinstance(base, types.Array):
+            raise Unsupported(f"{base} on the right of `a, b = ...`")
+        ops, found = self.names(e.value), list[Operand]()
+        self.require(self.emit("eq", [ops[1], Constant(e.count, "i64")], "i1"))
+        for k, part in enumerate(t):
+            entry: list[Any] = [Constant(k, "i64")]
+            found += self.view_as(self.subscript(ops, base, entry), part)[0]
+        return found, t
+
+    def expr_getiter(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
+        """The beginning of a loop."""
+        base = self.type(e.value)
+        if isinstance(base, ITERATORS):
+            name = e.value.name
+            if name in self.started or self.made_in.get(name) != self.at:
+                raise Unsupported("an iterator that several loops share")
+            self.started.add(name)
+        return [*self.parts_of(self.names(e.value), base), ZERO], t
+
+    def expr_iternext(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> None:
+        """The next element, if there is one."""
+        kind, ops = self.type(e.value), self.names(e.value)
+        *_, count, k = ops
+        assert isinstance(k, str)
+        more = self.emit("lt", [k, count], "i1")
+        held = self.code.name("i64")
+        self.copy(k, held)
+        self.copy(self.emit("iadd", [k, ONE], "i64", "nsw"), k)
+        self.code.types[self.prefix + target.name + ".b"] = "i1"
+        self.copy(more, self.prefix + target.name + ".b")
+        self.next_elements[target.name] = lambda: self.element(ops[:-2], kind, held)
+
+    next_elements: dict[str, Callable[[], Found]]
+
+    def expr_pair_first(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> None:
+        """The element, which is there only if the loop goes on."""
+        element = self.next_elements[e.value.name]
+        self.pending[target.name] = lambda: self.assign(target, element())
+
+    def expr_pair_second(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
+        """Whether the loop goes on."""
+        return [self.prefix + e.value.name + ".b"], types.boolean
+
+    def expr_getattr(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found | None:
+        """An attribute."""
+        base = self.type(e.value)
+        if isinstance(t, types.BoundFunction):
+            return self.get(e.value), t
+        if not components(t):
+            return None
+        if isinstance(base, types.Module):
+            self.constant(target, getattr(base.pymod, e.attr))
+            return None
+        if isinstance(base, types.BaseNamedTuple):
+            return self.tuple_item(e.value, base, base.fields.index(e.attr))
+        if isinstance(base, types.Array):
+            return self.array_attribute(e.attr, self.get(e.value), base, t)
+        raise Unsupported(f"the attribute `{e.attr}` of {base}")
+
+    def array_attribute(self, name: str, ops: Operands, base: NumbaType, t: NumbaType) -> Found:
+        """An attribute of an array."""
+        if name == "shape":
+            return self.shape(ops, base), t
+        if name == "ndim":
+            return [Constant(base.ndim, "i64")], t
+        if name == "size":
+            return [self.product(self.shape(ops, base))], t
+        if name == "T":
+            shape, strides = self.shape(ops, base)[::-1], self.strides(ops, base)[::-1]
+            return ([ops[0], *shape] if t.layout == "C" else [ops[0], *shape, *strides]), t
+        raise Unsupported(f"the attribute `{name}` of an array")
+
+    def expr_unary(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
+        """`-x`, `+x`, `not x`, `~x`."""
+        f = {"-": operator.neg, "+": operator.pos, "not": operator.not_, "~": operator.invert}.get(
+            e.fn, e.fn
+        )
+        if isinstance(self.type(e.value), types.Array):
+            return self.elementwise((f, [e.value]), t)
+        x, kind = self.get(e.value)[0], scalar(t)
+        if kind is None:
+            raise Unsupported(f"the operator `{f.__name__}` that gives {t}")
+        if f is operator.not_:
+            return [self.emit("not", [self.to(x, "i1")], "i1")], t
+        x = self.to(x, kind)
+        if f is operator.pos:
+            return [x], t
+        if f is operator.neg and kind in FLOATS:
+            name = row_of(operator.neg)
+            assert name is not None
+            return [self.emit(name, [x], kind)], t
+        if f is operator.neg and kind == "i64":
+            return [self.emit("isub", [ZERO, x], "i64")], t
+        if f is operator.invert and kind == "i64":
+            return [self.emit("ixor", [x, Constant(-1, "i64")], "i64")], t
+        raise Unsupported(f"the operator `{f.__name__}` on {self.type(e.value)}")
+
+    def expr_binop(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
+        """`a + b`."""
+        return self.binary(e.fn, e.lhs, e.rhs, self.typed.calls[e], t)
+
+    def expr_inplace_binop(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
+        """`a += b`."""
+        if isinstance(self.type(e.lhs), types.Array):
+            if plain(e.immutable_fn) is operator.matmul:
+                raise Unsupported("`@=`")
+            return self.update(e.immutable_fn, e.lhs, e.rhs)
+        return self.binary(e.immutable_fn, e.lhs, e.rhs, self.typed.calls[e], t)
+
+    def expr_call(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found | None:
+        """`f(x)`."""
+        return self.call(e, t, target)
+
+    def expr_getitem(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
+        """`a[i]`."""
+        return self.item(e.value, e.index, t)
+
+    def expr_static_getitem(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
+        """`a[0]`."""
+        return self.item(e.value, e.index, t)
+
+    def expr_arrayexpr(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
+        """An expression of arrays."""
+        return self.elementwise(e.expr, t)
+
+
+def translated(
+    code: Code, typed: TypedFunction, given: list[Found], done: Callable[[Any, Found], None],
+    depth: int = 0,
+) -> CodeBlock:  # fmt: skip
+    """Write the code of a function; returns its first block."""
+    one = Translation(code, typed, given, done)
+    one.depth = depth
+    one.next_elements = {}
+    return one.write()
+
+
+Translation.translate = staticmethod(translated)
+
+
+def code_of(f: Dispatcher, kinds: Kinds) -> Code:
+    """The code of a function for arguments of given types, and what was inlined into it.
+
+    Arrays that it returns are new, and in C order.
+    """
+    code = Code()
+    entry = code.block()
+    given: list[Found] = []
+    for k, t in enumerate(kinds):
+        ops: Operands = []
+        for suffix, kind in components(t):
+            name = f"arg{k}{suffix}"
+            code.types[name] = kind
+            element = element_of(_array_at(t, suffix)) if kind == "ptr" else ""
+            code.parameters.append(Parameter(name, kind, k, suffix, element))
+            ops.append(name)
+        given.append((ops, t))
+    last = code.block()
+    names: list[str] = []
+
+    def done(inner: Calls, found: Found) -> None:
+        ops, t = _owned(inner, found)
+        if code.result is None:
+            code.result = t
+            names.extend(code.name(kind, "result") for _, kind in components(t))
+        for name, value in zip(names, inner.cast(ops, t, code.result)):
+            inner.copy(value, name)
+        inner.current.end("jump", (), last.label)
+
+    start = translated(code, TypedFunction(f, kinds), given, done)
+    entry.end("jump", (), start.label)
+    if code.result is None:
+        raise Unsupported(f"`{f.py_func.__name__}`, which never returns")
+    last.end("ret", tuple(names))
+    return code
+
+
+def _array_at(t: NumbaType, suffix: str) -> NumbaType:
+    """The array that a component of an argument belongs to."""
+    for part in suffix.split(".")[1:-1]:
+        t = list(t)[int(part)]
+    return t
+
+
+def _owned(writer: Calls, found: Found) -> Found:
+    """A result whose arrays are copies: nothing writes into them any more."""
+    ops, t = found
+    if isinstance(t, types.Array):
+        return writer.inline(array_library.copied(t), [found])
+    if isinstance(t, types.BaseTuple):
+        parts = [_owned(writer, part) for part in writer.parts(ops, t)]
+        all_ops = [x for part, _ in parts for x in part]
+        return all_ops, types.BaseTuple.from_types([kind for _, kind in parts])
+    return found

@@ -1,0 +1,323 @@
+"""Write code for one typed function: names, casts, arithmetic of indices, the operators."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numba.core.typing.npydecl import NumpyRulesArrayOperator
+
+from tapegrad.njit.numba_front.components import components, lengths, scalar
+from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
+from tapegrad.njit.numba_front.typed_ir import TypedFunction
+from tapegrad.njit.three_address_code import (
+    FLOATS,
+    Code,
+    Constant,
+    Instruction,
+    Operand,
+    Unsupported,
+)
+from tapegrad.ops.core import ELEMENTWISE, table
+
+Operands = list[Operand]
+Found = tuple[Operands, NumbaType]  # the components of a value, and Numba's type of it
+ZERO, ONE = Constant(0, "i64"), Constant(1, "i64")
+POWERS = 64  # the largest constant exponent that is written as products
+# `x += y` of numbers is `x + y`.
+_PLAIN = {
+    getattr(operator, f"i{f.__name__.strip('_')}"): f
+    for f in NumpyRulesArrayOperator._op_map
+    if hasattr(operator, f"i{f.__name__.strip('_')}")
+}
+UFUNCS = {f: getattr(np, name) for f, name in NumpyRulesArrayOperator._op_map.items()} | {
+    operator.neg: np.negative, operator.pos: np.positive, operator.invert: np.invert,
+}  # fmt: skip
+_INTEGERS: dict[Any, str] = {
+    operator.add: "iadd", operator.sub: "isub", operator.mul: "imul", operator.mod: "imod",
+    operator.floordiv: "ifloordiv", operator.and_: "iand", operator.or_: "ior",
+    operator.xor: "ixor", operator.lshift: "ishl", operator.rshift: "ishr",
+}  # fmt: skip
+_CONDITIONS: dict[Any, str] = {
+    operator.and_: "band", operator.or_: "bor", operator.xor: "bxor",
+}  # fmt: skip
+_COMPARISONS = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
+_DIVISIONS = {operator.truediv, operator.floordiv, operator.mod}
+
+
+def plain(f: Any) -> Any:
+    """The operator of which another is the form in place."""
+    return _PLAIN.get(f, f)
+
+
+def row_of(f: Any) -> str | None:
+    """The row of an operator, a ufunc, or a function of `math`, if there is one."""
+    ufunc = UFUNCS.get(f, f)
+    name = _rows().get(ufunc)
+    if name is None and getattr(f, "__module__", "") in ("math", "builtins"):
+        name = _rows().get(f.__name__)
+    return name
+
+
+_found: dict[Any, str] = {}
+
+
+def _rows() -> dict[Any, str]:
+    """Rows by the ufuncs that are their forwards, and by all their names."""
+    if not _found:
+        from tapegrad.ops import elementwise
+
+        for name, op in table.items():
+            if op.kind == ELEMENTWISE and op.scalar:
+                forward = getattr(op.forward, "__wrapped__", op.forward)
+                _found.setdefault(forward, name)
+                for alias in op.names:
+                    _found.setdefault(alias, name)
+        _found[np.fabs] = _found["fabs"] = elementwise.abs.name
+        _found[np.sign] = elementwise.sign.name
+    return _found
+
+
+class Writer:
+    """Writes a function's code; `given` are the components of its arguments, `done` takes the
+    result at each return.
+    """
+
+    def __init__(
+        self, code: Code, typed: TypedFunction, given: list[Found],
+        done: Callable[[Any, Found], None],
+    ) -> None:  # fmt: skip
+        self.code, self.typed, self.given, self.done = code, typed, given, done
+        self.prefix = f"{typed.name}{code.fresh()}."
+        self.current = code.block()
+        self.slices: dict[str, Any] = {}
+        self.definitions: dict[str, Any] = {}
+
+    # -- names and casts ---------------------------------------------------------------------
+
+    def type(self, var: NumbaIR) -> NumbaType:
+        """Numba's type of a variable."""
+        return self.typed.types[var.name]
+
+    def emit(self, op: str, args: Sequence[Operand], type: str, attribute: Any = None) -> str:
+        """Append an instruction; its result has a fresh name."""
+        name = self.code.name(type)
+        self.current.instructions.append(Instruction(op, tuple(args), name, type, attribute))
+        return name
+
+    def effect(self, op: str, *args: Operand, attribute: Any = None) -> None:
+        """Append an instruction without a result."""
+        self.current.instructions.append(Instruction(op, args, None, None, attribute))
+
+    def copy(self, value: Operand, name: str) -> None:
+        """Assign to a name."""
+        kind = self.code.types[name]
+        self.current.instructions.append(Instruction("copy", (value,), name, kind))
+
+    def names(self, var: NumbaIR) -> Operands:
+        """The components of a variable."""
+        t = self.type(var)
+        if isinstance(t, types.Literal) and isinstance(t.literal_value, bool | int):
+            value = t.literal_value
+            return [Constant(value, "i1" if isinstance(value, bool) else "i64")]
+        found: Operands = []
+        for suffix, kind in components(t):
+            name = self.prefix + var.name + suffix
+            self.code.types[name] = kind
+            found.append(name)
+        return found
+
+    def get(self, var: NumbaIR, to: NumbaType | None = None) -> Operands:
+        """The components of a variable, converted to another type if one is given."""
+        return self.names(var) if to is None else self.cast(self.names(var), self.type(var), to)
+
+    def number(self, var: NumbaIR, kind: str) -> Operand:
+        """A variable that holds a number, as a type."""
+        return self.to(self.get(var)[0], kind)
+
+    def assign(self, var: NumbaIR, found: Found) -> None:
+        """Assign to a variable."""
+        ops, t = found
+        target = self.type(var)
+        for (suffix, kind), value in zip(components(target), self.cast(ops, t, target)):
+            name = self.prefix + var.name + suffix
+            self.code.types[name] = kind
+            self.copy(value, name)
+
+    def cast(self, ops: Operands, a: NumbaType, b: NumbaType) -> Operands:
+        """The components of a value of type `a` as one of type `b`."""
+        a, b = types.unliteral(a), types.unliteral(b)
+        if a == b or not ops:
+            return ops
+        if isinstance(a, types.Array) and isinstance(b, types.Array) and a.ndim == b.ndim:
+            if a.dtype == b.dtype and a.layout == "C" != b.layout:
+                return [*ops, *self.strides(ops, a)]
+            if a.dtype == b.dtype and (a.layout != "C") == (b.layout != "C"):
+                return ops
+        if isinstance(a, types.BaseTuple) and isinstance(b, types.BaseTuple) and len(a) == len(b):
+            found: Operands = []
+            rest = iter(ops)
+            for x, y in zip(a, b):
+                found += self.cast([next(rest) for _ in components(x)], x, y)
+            return found
+        kind = scalar(b)
+        if scalar(a) is None or kind is None:
+            raise Unsupported(f"a conversion of {a} to {b}")
+        if _narrows(a, b):
+            raise Unsupported(f"a conversion of {a} to {b}, which may lose digits")
+        return [self.to(ops[0], kind)]
+
+    def to(self, x: Operand, kind: str) -> Operand:
+        """A number in another type."""
+        old = self.code.type_of(x)
+        if old == kind:
+            return x
+        if isinstance(x, Constant):
+            made = float if kind in FLOATS else bool if kind == "i1" else int
+            return Constant(made(x.value), kind)
+        if kind == "i1":
+            return self.emit("ne", [x, Constant(0.0 if old in FLOATS else 0, old)], "i1")
+        return self.emit("cast", [x], kind)
+
+    # -- indices -----------------------------------------------------------------------------
+
+    def index(self, op: str, a: Operand, b: Operand) -> Operand:
+        """A sum, difference or product of indices."""
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            f = {"iadd": operator.add, "isub": operator.sub, "imul": operator.mul}[op]
+            return Constant(f(a.value, b.value), "i64")
+        if b == (ONE if op == "imul" else ZERO):
+            return a
+        if (op == "iadd" and a == ZERO) or (op == "imul" and a == ONE):
+            return b
+        return self.emit(op, [a, b], "i64", "nsw")
+
+    def product(self, factors: Sequence[Operand]) -> Operand:
+        """The product of lengths."""
+        total: Operand = ONE
+        for x in factors:
+            total = self.index("imul", total, x)
+        return total
+
+    def shape(self, ops: Operands, t: NumbaType) -> Operands:
+        """The lengths of an array's dimensions."""
+        return lengths(ops, t)
+
+    def strides(self, ops: Operands, t: NumbaType) -> Operands:
+        """The strides of an array in elements."""
+        if t.layout != "C":
+            return ops[1 + t.ndim :]
+        found: Operands = []
+        at: Operand = ONE
+        for n in reversed(self.shape(ops, t)):
+            found.append(at)
+            at = self.index("imul", n, at)
+        return found[::-1]
+
+    def require(self, condition: Operand) -> None:
+        """The primal raises, unless a condition holds."""
+        self.effect("require", condition)
+
+    # -- operators ---------------------------------------------------------------------------
+
+    def constant_of(self, var: NumbaIR) -> Any:
+        """The number that a variable is known to hold, or None."""
+        t = self.type(var)
+        if isinstance(t, types.Literal):
+            return t.literal_value
+        d = self.definitions.get(var.name)
+        if isinstance(d, ir.Const | ir.Global | ir.FreeVar) and isinstance(d.value, int | float):
+            return d.value
+        return None
+
+    def operation(self, f: Any, values: Operands, result: NumbaType) -> Found:
+        """An operator of numbers; `result` is Numba's type of what it gives."""
+        f = plain(f)
+        kind = scalar(result)
+        kinds = {self.code.type_of(x) for x in values}
+        if f in _COMPARISONS:
+            common = next((k for k in ("f64", "f32", "i64", "i1") if k in kinds), "i64")
+            if "f32" in kinds and "i64" in kinds:
+                common = "f64"
+            name = row_of(f)
+            assert name is not None
+            return [self.emit(name, [self.to(x, common) for x in values], "i1")], result
+        if kind is None:
+            raise Unsupported(f"the operator `{_sign(f)}` that gives {result}")
+        values = [self.to(x, kind) for x in values]
+        if kind in FLOATS:
+            return [self.float_operation(f, values, kind)], result
+        if kind == "i1":
+            if f not in _CONDITIONS:
+                raise Unsupported(f"the operator `{_sign(f)}` on booleans")
+            return [self.emit(_CONDITIONS[f], values, "i1")], result
+        return [self.integer_operation(f, values, result)], result
+
+    def float_operation(self, f: Any, values: Operands, kind: str) -> Operand:
+        """An operator of floats, by its row."""
+        if f in _DIVISIONS and not self.typed.divides_as_numpy:
+            self.nonzero(values[1])
+        name = row_of(f)
+        if name is None:
+            raise Unsupported(f"the operator `{_sign(f)}` on floats")
+        return self.emit(name, values, kind)
+
+    def nonzero(self, divisor: Operand) -> None:
+        """Numba raises where a divisor is zero."""
+        zero = Constant(0, self.code.type_of(divisor))
+        if isinstance(divisor, Constant) and divisor.value != 0:
+            return
+        self.require(self.emit("ne", [divisor, zero], "i1"))
+
+    def integer_operation(self, f: Any, values: Operands, result: NumbaType) -> Operand:
+        """An operator of integers."""
+        if f not in _INTEGERS:
+            raise Unsupported(f"the operator `{_sign(f)}` on integers")
+        if f in _DIVISIONS and not self.typed.divides_as_numpy:
+            self.nonzero(values[1])
+        if types.unliteral(result).bitwidth < 64:
+            raise Unsupported(f"arithmetic in {result}: use int64")
+        return self.emit(_INTEGERS[f], values, "i64")
+
+    def power(self, x: Operand, n: int) -> Operand:
+        """A power whose exponent is known, by products."""
+        kind = self.code.type_of(x)
+        multiply = "mul" if kind in FLOATS else "imul"
+        if n < 0:
+            one = Constant(1.0, kind)
+            if not self.typed.divides_as_numpy:
+                self.nonzero(x)
+            return self.emit(_divide(), [one, self.power(x, -n)], kind)
+        if n == 0:
+            return Constant(1.0 if kind in FLOATS else 1, kind)
+        if n == 1:
+            return x
+        half = self.power(x, n // 2)
+        square = self.emit(multiply, [half, half], kind)
+        return self.emit(multiply, [square, x], kind) if n % 2 else square
+
+    def chosen(self, condition: Operand, a: Operand, b: Operand) -> Operand:
+        """One of two numbers of a type."""
+        kind = self.code.type_of(a)
+        if kind in FLOATS:
+            return self.emit("where", [condition, a, b], kind)
+        return self.emit("select", [condition, a, b], kind)
+
+
+def _divide() -> str:
+    name = row_of(operator.truediv)
+    assert name is not None
+    return name
+
+
+def _narrows(a: NumbaType, b: NumbaType) -> bool:
+    """Whether not every integer of the type `a` is one of the type `b`."""
+    if not (isinstance(a, types.Integer) and isinstance(b, types.Integer)):
+        return False
+    return bool(b.bitwidth < min(a.bitwidth, 64) or (a.signed and not b.signed))
+
+
+def _sign(f: Any) -> str:
+    return getattr(f, "__name__", str(f))

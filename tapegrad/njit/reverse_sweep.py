@@ -1,0 +1,284 @@
+"""The reverse sweep: adjoints of values in registers and variables, of memory in its shadow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.njit.partials import is_row, operand, partials
+from tapegrad.njit.reverse_plan import AT_HAND
+from tapegrad.njit.sweep_frame import SweepFrame
+from tapegrad.njit.three_address_code import ELEMENTS, FLOATS
+from tapegrad.njit.values import Block, Loop, Value
+
+
+class ReverseSweep:
+    """Writes the blocks of the function, backwards."""
+
+    def __init__(self, frame: SweepFrame, lengths: dict[int, list[Value]]) -> None:
+        assert frame.plan is not None
+        assert frame.activity is not None
+        self.frame, self.emitter = frame, frame.emitter
+        self.plan, self.activity = frame.plan, frame.activity
+        self.lengths = lengths  # of the arrays among the results
+        self.adjoints: dict[Value, Any] = {}  # variables
+        self.pending: dict[Value, Any] = {}  # adjoints in the block that is written
+        self.known: dict[Value, Any] = {}  # values of the forward sweep in that block
+        self.block = frame.function.last
+        self.readers = self._find_readers()
+        self.invariants: dict[tuple[Value, Loop], Any] = {}
+        for kept in self.plan.invariants.values():
+            for v, loop in kept.items():
+                if (v, loop) not in self.invariants:
+                    self.invariants[v, loop] = self.emitter.cell(v.type)
+
+    def write(self) -> None:
+        """Write the sweep, from the label `r<last>` to `gradients`."""
+        for block in reversed(self.frame.function.blocks):
+            if block.loop is None or block.loop not in self.plan.idle:
+                self._block(block)
+        emitter, words = self.emitter, self.frame.words
+        emitter.start("gradients")
+        for p in self.frame.function.parameters:
+            if ("gradient", p) in words.output:
+                g = self.adjoints.get(p)
+                found = emitter.const(0.0, p.type) if g is None else emitter.get(g)
+                emitter.result(words.output["gradient", p], found)
+        emitter.jump("done")
+
+    # -- adjoints ----------------------------------------------------------------------------
+
+    def _find_readers(self) -> dict[Value, set[Block | None]]:
+        """The blocks in which an adjoint is added to; None is another place than a block."""
+        found: dict[Value, set[Block | None]] = {}
+        for block in self.frame.function.blocks:
+            for v in block.instructions:
+                if v.active or v.op == "store":
+                    for a in v.args:
+                        found.setdefault(a, set()).add(block)
+            for phi in block.phis:
+                for a in phi.args:
+                    found.setdefault(a, set()).add(None)
+        for v in self.frame.function.results:
+            found.setdefault(v, set()).add(None)
+        return found
+
+    def _local(self, v: Value) -> bool:
+        """Whether an adjoint is nowhere but in the block that is written."""
+        own = v.op not in ("phi", "arg") and v.home is self.block
+        return own and self.readers.get(v, set()) <= {self.block}
+
+    def _contribute(self, v: Value, g: Any) -> None:
+        """Add to the adjoint of a value."""
+        if v.active:
+            old = self.pending.get(v)
+            self.pending[v] = g if old is None else self.emitter.summed(old, g)
+
+    def _take(self, v: Value) -> Any:
+        """The adjoint of a value of this block, which is zero from then on; None: it is zero."""
+        g = self.pending.pop(v, None)
+        if self._local(v):
+            return g
+        emitter, cell = self.emitter, self._variable(v)
+        found = emitter.get(cell)
+        emitter.put(cell, emitter.const(0.0, v.type))
+        return found if g is None else emitter.summed(found, g)
+
+    def _variable(self, v: Value) -> Any:
+        if v not in self.adjoints:
+            self.adjoints[v] = self.emitter.cell(v.type, True)
+        return self.adjoints[v]
+
+    def _add(self, v: Value, g: Any) -> None:
+        """Add to the variable of an adjoint."""
+        if v.active:
+            cell = self._variable(v)
+            self.emitter.put(cell, self.emitter.summed(self.emitter.get(cell), g))
+
+    # -- values of the forward sweep ---------------------------------------------------------
+
+    def _value(self, v: Value) -> Any:
+        """A value of the forward sweep, before the instruction that is reversed."""
+        emitter, frame = self.emitter, self.frame
+        if v.op in ("const", "undef"):
+            return emitter.const(v.attribute if v.op == "const" else 0, v.type)
+        if v.op in AT_HAND:
+            return frame.now[v]
+        if v in self.known:
+            return self.known[v]
+        loop = v.home.loop
+        if loop is not None and v is loop.number:
+            found = emitter.get(frame.counters[loop])
+        elif loop is None:
+            found = emitter.get(frame.variables[v])
+        elif loop is not self.block.loop:
+            found = emitter.get(self.invariants[v, self.plan.child(loop, self.block)])
+        elif v in self.plan.stacked:
+            found = self._popped(v, loop)
+        else:
+            found = frame.compute(v, [self._value(a) for a in self.plan.parts(v)])
+        self.known[v] = found
+        return found
+
+    def _popped(self, v: Value, loop: Loop) -> Any:
+        emitter, stack = self.emitter, self.frame.stacks[loop]
+        trip = emitter.get(self.frame.counters[loop])
+        slot = emitter.integer("iadd", [emitter.get(stack.base), trip])
+        column = stack.columns[v]
+        at = emitter.slot(emitter.get(stack.buffer), emitter.get(stack.capacity), column, slot)
+        return emitter.pop(loop.index, at, column, v.type)
+
+    # -- blocks ------------------------------------------------------------------------------
+
+    def _block(self, block: Block) -> None:
+        emitter = self.emitter
+        self.block, self.known, self.pending = block, {}, {}
+        emitter.start(f"r{block.label}")
+        if block is self.frame.function.last:
+            self._seed()
+        if block in self.plan.busy:
+            for v in reversed(block.instructions):
+                self._reverse(v)
+        incoming = [(p, g) for p in block.phis if p.active and (g := self._take(p)) is not None]
+        for v, g in self.pending.items():
+            self._add(v, g)
+        self.pending = {}
+        if block is self.frame.function.entry:
+            emitter.jump("gradients")
+        elif block.leaves is not None:
+            self._enter_loop(block, block.leaves, incoming)
+        elif block.is_header:
+            self._next_trip(block, incoming)
+        elif len(block.predecessors) == 1:
+            emitter.jump(f"r{block.predecessors[0].label}")
+        elif block not in self.plan.merges:
+            assert block.dominator is not None
+            emitter.jump(f"r{block.dominator.label}")
+        else:
+            self._part(block, incoming)
+
+    def _seed(self) -> None:
+        """Begin with the adjoints of the results."""
+        emitter, frame = self.emitter, self.frame
+        for k, v in enumerate(frame.function.results):
+            at = frame.words.input.get(("seed", k))
+            if at is None:
+                continue
+            if v.type in FLOATS:
+                self._contribute(v, emitter.argument(at, v.type))
+                continue
+            assert v.shadow is not None
+            count = emitter.const(1, "i64")
+            for n in self.lengths[k]:
+                count = emitter.integer("imul", [count, frame.value(n)])
+            element = self._element(v)
+            emitter.add_into(frame.now[v.shadow], emitter.argument(at, "ptr"), count, element)
+
+    def _element(self, pointer: Value) -> str:
+        """The element type of the memory that a result's pointer leads to."""
+        assert pointer.op == "phi" or pointer.op == "alloc"
+        while pointer.op == "phi":
+            pointer = next(a for a in pointer.args if a.op != "undef")
+        element: str = pointer.attribute[0]
+        return element
+
+    def _enter_loop(self, block: Block, loop: Loop, incoming: list[tuple[Value, Any]]) -> None:
+        """From an exit into a loop, at its last trip."""
+        emitter, frame = self.emitter, self.frame
+        for phi, g in incoming:
+            self._add(phi.args[0], g)
+        if loop in self.plan.idle:
+            emitter.jump(f"r{loop.preheader.label}")
+            return
+        trips = self._value(loop.trips[block])
+        emitter.put(frame.counters[loop], trips)
+        for v, inner in self.plan.invariants.get(block, {}).items():
+            emitter.put(self.invariants[v, inner], self._value(v))
+        if (stack := frame.stacks.get(loop)) is not None:
+            used = emitter.integer("iadd", [trips, emitter.const(stack.extra, "i64")])
+            base = emitter.integer("isub", [emitter.get(stack.top), used])
+            emitter.put(stack.top, base)
+            emitter.put(stack.base, base)
+        emitter.jump(f"r{block.predecessors[0].label}")
+
+    def _next_trip(self, block: Block, incoming: list[tuple[Value, Any]]) -> None:
+        """From a header to the trip before, or out of the loop."""
+        emitter, loop = self.emitter, block.loop
+        assert loop is not None
+        counter = self.frame.counters[loop]
+        k = emitter.get(counter)
+        out, back = emitter.label("out"), emitter.label("back")
+        emitter.branch(emitter.apply("eq", k, emitter.const(0, "i64")), out, back)
+        for label, source in ((back, loop.latch), (out, loop.preheader)):
+            emitter.start(label)
+            if label == back:
+                before = emitter.integer("isub", [k, emitter.const(1, "i64")], "nsw")
+                emitter.put(counter, before)
+            for phi, g in incoming:
+                self._add(phi.args[block.predecessors.index(source)], g)
+            emitter.jump(f"r{source.label}")
+
+    def _part(self, block: Block, incoming: list[tuple[Value, Any]]) -> None:
+        """To the predecessor that control came from."""
+        emitter, merge = self.emitter, self.plan.merges[block]
+        x = self._value(merge.value)
+        labels = [emitter.label("from") for _ in block.predecessors]
+        if merge.first is None and len(labels) > 2:
+            emitter.switch(x, labels)
+        elif merge.first is None:
+            emitter.branch(emitter.apply("eq", x, emitter.const(0, "i64")), *labels)
+        else:
+            emitter.branch(x, *(labels if merge.first else labels[::-1]))
+        for k, (source, label) in enumerate(zip(block.predecessors, labels)):
+            emitter.start(label)
+            for phi, g in incoming:
+                self._add(phi.args[k], g)
+            emitter.jump(f"r{source.label}")
+
+    # -- instructions ------------------------------------------------------------------------
+
+    def _reverse(self, v: Value) -> None:
+        if v.op == "store":
+            self._reverse_store(v)
+        elif v.active and (g := self._take(v)) is not None:
+            if v.op == "load":
+                self._reverse_load(v, g)
+            elif v.op == "cast":
+                self._contribute(v.args[0], self.emitter.cast(g, v.args[0].type))
+            elif is_row(v.op):
+                self._reverse_row(v, g)
+
+    def _reverse_store(self, v: Value) -> None:
+        emitter, frame = self.emitter, self.frame
+        pointer, offset, x = v.args
+        if self.activity.stores_active(v):
+            assert pointer.shadow is not None
+            place = self._value(pointer.shadow), self._value(offset)
+            scope = frame.scope(pointer, shadow=True)
+            g = emitter.load(*place, v.attribute, scope)
+            emitter.store(*place, emitter.const(0.0, ELEMENTS[v.attribute]), v.attribute, scope)
+            self._contribute(x, g)
+        if v in self.plan.saved:
+            old = self._value(self.plan.saved[v])
+            place = self._value(pointer), self._value(offset)
+            emitter.store(*place, old, v.attribute, frame.scope(pointer))
+
+    def _reverse_load(self, v: Value, g: Any) -> None:
+        emitter = self.emitter
+        pointer, offset = v.args
+        assert pointer.shadow is not None
+        place = self._value(pointer.shadow), self._value(offset)
+        scope = self.frame.scope(pointer, shadow=True)
+        total = emitter.summed(emitter.load(*place, v.attribute, scope), g)
+        emitter.store(*place, total, v.attribute, scope)
+
+    def _reverse_row(self, v: Value, g: Any) -> None:
+        """Multiply the adjoint with each partial derivative."""
+        emitter = self.emitter
+        values: dict[str, Any] = {}
+        for a, partial in zip(v.args, partials(v.op)):
+            if not a.active or partial is None:
+                continue
+            for name in partial.reads:
+                if name not in values:
+                    values[name] = self._value(operand(v, name))
+            self._contribute(a, emitter.scaled(g, partial, values))

@@ -1,0 +1,136 @@
+"""Memory for compiled sweeps, as LLVM text: arrays, and stacks that grow.
+
+All of it belongs to one call.  Arrays hang in a list from `%head`; a level is a loop's stack: a
+buffer and its capacity in slots, for columns of eight bytes a slot, one column after another.
+`%left` is how many bytes the call may still take.
+"""
+
+RAISED, NO_MEMORY = 1, 2  # what a sweep returns where it does not come to its end
+MOST = 1 << 45  # elements of an array, slots of a stack
+SYMBOLS = ("malloc", "calloc", "free")
+
+RUNTIME = f"""\
+declare ptr @malloc(i64)
+declare ptr @calloc(i64, i64)
+declare void @free(ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+define internal i1 @charge(ptr %left, i64 %count, i64 %size) alwaysinline {{
+  %fits = icmp ult i64 %count, {MOST}
+  %bytes = mul i64 %count, %size
+  %old = load i64, ptr %left
+  %enough = icmp ule i64 %bytes, %old
+  %ok = and i1 %fits, %enough
+  %new = sub i64 %old, %bytes
+  %kept = select i1 %ok, i64 %new, i64 %old
+  store i64 %kept, ptr %left
+  ret i1 %ok
+}}
+
+define internal noalias ptr @take(ptr %head, ptr %left, i64 %count, i64 %size, i1 %zero) noinline {{
+  %ok = call i1 @charge(ptr %left, i64 %count, i64 %size)
+  br i1 %ok, label %some, label %none
+some:
+  %bytes = mul i64 %count, %size
+  %all = add i64 %bytes, 64
+  br i1 %zero, label %zeroed, label %raw
+zeroed:
+  %a = call ptr @calloc(i64 %all, i64 1)
+  br label %got
+raw:
+  %b = call ptr @malloc(i64 %all)
+  br label %got
+got:
+  %p = phi ptr [%a, %zeroed], [%b, %raw]
+  %failed = icmp eq ptr %p, null
+  br i1 %failed, label %none, label %list
+list:
+  %next = load ptr, ptr %head
+  store ptr %next, ptr %p
+  store ptr %p, ptr %head
+  %q = getelementptr i8, ptr %p, i64 64
+  ret ptr %q
+none:
+  ret ptr null
+}}
+
+define internal i1 @grow(ptr %level, ptr %left, i64 %need, i64 %columns) noinline cold {{
+  %capacity.at = getelementptr i64, ptr %level, i64 1
+  %old = load ptr, ptr %level
+  %capacity = load i64, ptr %capacity.at
+  %twice = mul i64 %capacity, 2
+  %more = icmp ugt i64 %need, %twice
+  %least = select i1 %more, i64 %need, i64 %twice
+  %slots = add i64 %least, 64
+  %added = sub i64 %slots, %capacity
+  %row = mul i64 %columns, 8
+  %ok = call i1 @charge(ptr %left, i64 %added, i64 %row)
+  br i1 %ok, label %some, label %none
+some:
+  %bytes = mul i64 %slots, %row
+  %new = call ptr @malloc(i64 %bytes)
+  %failed = icmp eq ptr %new, null
+  br i1 %failed, label %none, label %copy
+copy:
+  %per = mul i64 %slots, 8
+  %used = mul i64 %capacity, 8
+  br label %head
+head:
+  %k = phi i64 [0, %copy], [%k1, %body]
+  %goes = icmp ult i64 %k, %columns
+  br i1 %goes, label %body, label %done
+body:
+  %o1 = mul i64 %k, %per
+  %o2 = mul i64 %k, %used
+  %to = getelementptr i8, ptr %new, i64 %o1
+  %from = getelementptr i8, ptr %old, i64 %o2
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %used, i1 false)
+  %k1 = add i64 %k, 1
+  br label %head
+done:
+  call void @free(ptr %old)
+  store ptr %new, ptr %level
+  store i64 %slots, ptr %capacity.at
+  ret i1 true
+none:
+  ret i1 false
+}}
+
+define void @release(ptr %first) noinline {{
+  br label %head
+head:
+  %p = phi ptr [%first, %0], [%next, %body]
+  %end = icmp eq ptr %p, null
+  br i1 %end, label %done, label %body
+body:
+  %next = load ptr, ptr %p
+  call void @free(ptr %p)
+  br label %head
+done:
+  ret void
+}}
+"""
+
+
+def adding(kind: str, name: str) -> str:
+    """A function that adds numbers in memory to others."""
+    return f"""\
+define internal void @{name}(ptr %a, ptr %b, i64 %n) noinline {{
+  br label %head
+head:
+  %k = phi i64 [0, %0], [%k1, %body]
+  %goes = icmp slt i64 %k, %n
+  br i1 %goes, label %body, label %done
+body:
+  %pa = getelementptr {kind}, ptr %a, i64 %k
+  %pb = getelementptr {kind}, ptr %b, i64 %k
+  %x = load {kind}, ptr %pa
+  %y = load {kind}, ptr %pb
+  %z = fadd {kind} %x, %y
+  store {kind} %z, ptr %pa
+  %k1 = add i64 %k, 1
+  br label %head
+done:
+  ret void
+}}
+"""

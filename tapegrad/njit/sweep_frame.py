@@ -1,0 +1,140 @@
+"""What the forward and the reverse sweep have in common: words, variables, stacks, operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.njit import runtime_text
+from tapegrad.njit.activity import Activity
+from tapegrad.njit.emitter import Emitter
+from tapegrad.njit.partials import is_row
+from tapegrad.njit.reverse_plan import ReversePlan
+from tapegrad.njit.three_address_code import FLOATS, Unsupported
+from tapegrad.njit.values import Function, Loop, Value
+
+RAISED, FULL, LEAVE = "raised", "full", "leave"  # labels
+
+
+class Stack:
+    """The stack of a loop: a column for each value that is kept, a slot for each trip.
+
+    In a loop whose count is known, what is computed in the header is pushed in the body, unless the
+    reverse of the header reads it: then there are as many slots as trips, else one more.
+    """
+
+    def __init__(self, loop: Loop, kept: list[Value], plan: ReversePlan, emitter: Emitter) -> None:
+        self.loop = loop
+        self.columns = {v: k for k, v in enumerate(kept)}
+        in_header = [v for v in kept if v.home is loop.header]
+        delayed = loop.count is not None and not plan.read_in_header.intersection(in_header)
+        self.delayed = set(in_header) if delayed else set[Value]()
+        self.extra = 0 if delayed else 1
+        self.buffer, self.capacity = Emitter.cell(emitter, "ptr"), Emitter.cell(emitter, "i64")
+        # Slots in use before the loop, and at its beginning this time.
+        self.top, self.base = emitter.cell("i64", True), emitter.cell("i64", True)
+        emitter.level(loop.index)
+
+
+class Words:
+    """Which word of the arguments and results is what.
+
+    Arguments: the components of the function's own, then the pointers to their adjoints, then the
+    adjoints of results, or pointers to them.  Results: the components of the function's own, then
+    adjoints of numbers.
+    """
+
+    def __init__(self, function: Function, activity: Activity | None) -> None:
+        self.inputs: list[tuple[str, Any]] = [("value", p) for p in function.parameters]
+        self.outputs: list[tuple[str, Any]] = [("result", k) for k in range(len(function.results))]
+        if activity is not None:
+            self.inputs += [("shadow", p) for p in function.parameters if p.shadow is not None]
+            for k in activity.seeded:
+                self.inputs.append(("seed", k))
+            self.outputs += [
+                ("gradient", p) for p in function.parameters
+                if p.type in FLOATS and p.attribute.argument in activity.arguments
+            ]  # fmt: skip
+        self.input: dict[tuple[str, Any], int] = {key: k for k, key in enumerate(self.inputs)}
+        self.output = {key: k for k, key in enumerate(self.outputs)}
+
+
+class SweepFrame:
+    """The function under construction."""
+
+    def __init__(
+        self, function: Function, activity: Activity | None, plan: ReversePlan | None,
+        emitter: Emitter,
+    ) -> None:  # fmt: skip
+        self.function, self.activity, self.plan = function, activity, plan
+        self.emitter = emitter
+        self.words = Words(function, activity)
+        emitter.interface(len(self.words.inputs), len(self.words.outputs))
+        self.status = emitter.cell("i64", True)
+        self.now: dict[Value, Any] = {}  # values of the forward sweep, where they are computed
+        self.stacks: dict[Loop, Stack] = {}
+        self.variables: dict[Value, Any] = {}
+        self.counters: dict[Loop, Any] = {}
+        if plan is not None:
+            for loop in function.loops:
+                kept = [v for v in plan.stacked if v.home.loop is loop]
+                if kept:
+                    self.stacks[loop] = Stack(loop, kept, plan, emitter)
+                self.counters[loop] = emitter.cell("i64", True)
+            self.variables = {v: emitter.cell(v.type) for v in plan.variables}
+
+    def scope(self, pointer: Value, shadow: bool = False) -> Any:
+        """What memory a pointer leads to, for LLVM's analysis of aliases."""
+        return ("adjoint" if shadow else "primal", self.function.alias_class(pointer).id)
+
+    def value(self, v: Value) -> Any:
+        """A value in the forward sweep."""
+        if v.op == "const":
+            return self.emitter.const(v.attribute, v.type)
+        return self.emitter.const(0, v.type) if v.op == "undef" else self.now[v]
+
+    def compute(self, v: Value, args: list[Any]) -> Any:
+        """A value that has no effects, of operands."""
+        emitter, op = self.emitter, v.op
+        if op == "load":
+            return emitter.load(args[0], args[1], v.attribute, self.scope(v.args[0]))
+        if op == "gep":
+            return emitter.at(args[0], args[1], v.attribute)
+        if op == "cast":
+            return emitter.cast(args[0], v.type)
+        if op in ("phi", "select"):  # a phi behind an `if`
+            return emitter.select(*args)
+        if op == "address":
+            return emitter.address(args[0])
+        if is_row(op):
+            return emitter.apply(op, *args)
+        if v.type in ("i64", "i1"):
+            return emitter.integer(op, args, v.attribute)
+        raise Unsupported(f"`{op}`")
+
+    def finish(self, hands_over: bool) -> None:
+        """The ends of the function: it raised, memory ran out, or it is done."""
+        emitter = self.emitter
+        for label, status in ((RAISED, runtime_text.RAISED), (FULL, runtime_text.NO_MEMORY)):
+            emitter.start(label)
+            emitter.put(self.status, emitter.const(status, "i64"))
+            emitter.jump("failed")
+        emitter.start("failed")
+        emitter.line("%failed.head = load ptr, ptr %head")
+        emitter.line("call void @release(ptr %failed.head)")
+        emitter.jump(LEAVE)
+        emitter.start("done")
+        emitter.line("%done.head = load ptr, ptr %head")
+        if hands_over:
+            self.emitter.line(f"%owner.at = getelementptr i64, ptr %out, i64 {self.owner_word}")
+            emitter.line("store ptr %done.head, ptr %owner.at")
+        else:
+            emitter.line("call void @release(ptr %done.head)")
+        emitter.jump(LEAVE)
+        emitter.start(LEAVE)
+        emitter.free_stacks()
+        emitter.line(f"ret {emitter.get(self.status)}")
+
+    @property
+    def owner_word(self) -> int:
+        """The word of the results that says what arrays they own."""
+        return self.emitter.words * self.emitter.outputs

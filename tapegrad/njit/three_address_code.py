@@ -1,0 +1,128 @@
+"""Three-address code over named scalars and pointers: what a front end hands on.
+
+A name may be assigned several times; `ssa_form` makes values of names.  The types are those of
+LLVM in short: ``f64``, ``f32``, ``i64``, ``i1`` and ``ptr``.  Every integer is an ``i64``; how wide
+it is in memory says the element type of a load or a store.
+
+===============  ==================================================================================
+``copy``         a name for a value
+a row's name     the elementwise operation of that row, on floats; comparisons, on integers too
+``iadd`` ...     integers; with the attribute ``nsw`` a sum, difference or product of an index
+                 that cannot overflow
+``wrap``         an index as Python counts it: a negative one from the end
+``not band`` ..  conditions
+``select``       one of two integers, by a condition (of floats it is the row ``where``)
+``cast``         to the type of the target
+``load store``   memory at a pointer and an offset in elements; the attribute is the element type
+``gep``          a pointer at an offset in elements
+``alloc``        new memory; the attribute is the element type and whether it is zeroed
+``require``      the primal raises unless a condition holds
+===============  ==================================================================================
+
+A block ends in ``jump``, ``branch``, ``raise`` or ``ret``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+FLOATS = ("f64", "f32")
+# Element types in memory, by the type of the values that are loaded from them.
+ELEMENTS = {
+    "f64": "f64", "f32": "f32", "i64": "i64", "i32": "i64", "i16": "i64", "i8": "i64",
+    "u32": "i64", "u16": "i64", "u8": "i64",
+}  # fmt: skip
+SIDE_EFFECTS = ("store", "require")
+
+
+class Unsupported(NotImplementedError):
+    """What cannot be differentiated; if it is `located`, with its place in the user's source."""
+
+    located = False
+
+
+class Constant(NamedTuple):
+    """A number that is known when the code is written."""
+
+    value: Any
+    type: str
+
+
+Operand = Constant | str
+
+
+class Instruction(NamedTuple):
+    """One assignment to a name, or one effect without a name."""
+
+    op: str
+    args: tuple[Operand, ...]
+    target: str | None
+    type: str | None
+    attribute: Any = None
+
+
+class CodeBlock:
+    """Instructions that run one after the other, and where control goes from there."""
+
+    __slots__ = ("instructions", "label", "operands", "successors", "terminator")
+
+    def __init__(self, label: int) -> None:
+        self.label = label
+        self.instructions: list[Instruction] = []
+        self.terminator = "raise"
+        self.operands: tuple[Operand, ...] = ()
+        self.successors: list[int] = []
+
+    def end(self, kind: str, operands: tuple[Operand, ...] = (), *successors: int) -> None:
+        """Say how the block ends."""
+        self.terminator, self.operands, self.successors = kind, operands, list(successors)
+
+
+class Parameter(NamedTuple):
+    """A component of an argument: its name, its type, the argument's number, its own suffix."""
+
+    name: str
+    type: str
+    argument: int
+    suffix: str
+    element: str = ""  # of a pointer
+
+    @property
+    def is_length(self) -> bool:
+        """Whether it is the length of an array's dimension."""
+        return self.suffix.rpartition(".")[2].startswith("n")
+
+
+class Code:
+    """A whole function under construction."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, CodeBlock] = {}
+        self.entry = 0
+        self.types: dict[str, str] = {}
+        self.parameters: list[Parameter] = []
+        self.result: Any = None  # the front end's type of the result
+        self.source = ""  # names of what was inlined and where it stands, for messages
+        self._count = 0
+
+    def block(self) -> CodeBlock:
+        """A new block."""
+        block = CodeBlock(len(self.blocks))
+        self.blocks[block.label] = block
+        return block
+
+    def name(self, type: str, hint: str = "t") -> str:
+        """A fresh name."""
+        self._count += 1
+        name = f"{hint}#{self._count}"
+        self.types[name] = type
+        return name
+
+    def fresh(self) -> int:
+        """A number that no other part of the code has."""
+        self._count += 1
+        return self._count
+
+    def type_of(self, x: Operand) -> str:
+        """The type of a name or a constant."""
+        return x.type if isinstance(x, Constant) else self.types[x]

@@ -1,0 +1,190 @@
+"""Values, blocks and loops of a function in SSA form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tapegrad.njit.three_address_code import CodeBlock
+
+
+class Value:
+    """One value: a constant, a parameter, a phi or the result of an instruction.
+
+    A pointer that leads to something with a derivative has a `shadow`: the pointer to its adjoint.
+    """
+
+    __slots__ = (
+        "active", "args", "attribute", "block", "id", "op", "position", "replaced", "shadow",
+        "type",
+    )  # fmt: skip
+
+    def __init__(
+        self, id: int, op: str, args: list[Value], type: str, attribute: Any, block: Block | None
+    ) -> None:
+        self.id, self.op, self.args, self.type = id, op, args, type
+        self.attribute = attribute
+        self.block = block
+        self.position = -1
+        self.shadow: Value | None = None
+        self.active = False
+        self.replaced: Value | None = None  # by an equal value
+
+    @property
+    def home(self) -> Block:
+        """The block that it is computed in."""
+        assert self.block is not None
+        return self.block
+
+    def __repr__(self) -> str:
+        return f"{self.attribute}" if self.op == "const" else f"%{self.id}"
+
+
+class Block:
+    """A block: phis, instructions, how it ends; the innermost loop that it is in."""
+
+    def __init__(self, label: int) -> None:
+        self.label = label
+        self.code: CodeBlock | None = None
+        self.phis: list[Value] = []
+        self.instructions: list[Value] = []
+        self.terminator = "jump"
+        self.operands: list[Value] = []
+        self.successors: list[Block] = []
+        self.predecessors: list[Block] = []
+        self.loop: Loop | None = None
+        self.dominator: Block | None = None
+        self.index = -1  # in reverse postorder
+        self.leaves: Loop | None = None  # the loop that is left by entering the block
+
+    def __repr__(self) -> str:
+        return f"b{self.label}"
+
+    @property
+    def is_header(self) -> bool:
+        """Whether a loop begins here."""
+        return self.loop is not None and self.loop.header is self
+
+
+class Loop:
+    """A loop: one block before it, one that goes back, and a block for each exit."""
+
+    def __init__(self, header: Block) -> None:
+        self.header = header
+        self.blocks: set[Block] = set()
+        self.parent: Loop | None = None
+        self.depth = 1
+        self.exits: list[Block] = []
+        self.preheader = header
+        self.latch = header
+        self.index = -1
+        self.trip: Value | None = None  # the number of this trip
+        self.count: Value | None = None  # of trips, if known before and the header is the only exit
+        self.trips: dict[Block, Value] = {}  # at each exit, how many trips were made
+
+    def __repr__(self) -> str:
+        return f"loop of {self.header}"
+
+    @property
+    def number(self) -> Value:
+        """The number of this trip."""
+        assert self.trip is not None
+        return self.trip
+
+    def holds(self, v: Value) -> bool:
+        """Whether a value is computed in the loop."""
+        return v.op != "const" and v.block is not None and v.block in self.blocks
+
+
+def dominates(a: Block, b: Block) -> bool:
+    """Whether every path to `b` goes through `a`."""
+    while b.index > a.index:
+        assert b.dominator is not None
+        b = b.dominator
+    return a is b
+
+
+class Function:
+    """A function in SSA form."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []  # in reverse postorder
+        self.loops: list[Loop] = []
+        self.values: list[Value] = []
+        self.parameters: list[Value] = []
+        self.alias_classes: dict[Value, Value] = {}
+        self._constants: dict[tuple[str, str], Value] = {}
+
+    @property
+    def entry(self) -> Block:
+        """The first block."""
+        return self.blocks[0]
+
+    @property
+    def last(self) -> Block:
+        """The block that returns."""
+        return next(b for b in self.blocks if b.terminator == "ret")
+
+    @property
+    def results(self) -> list[Value]:
+        """The components of the result."""
+        return self.last.operands
+
+    def value(
+        self, op: str, args: list[Value], type: str, attribute: Any = None,
+        block: Block | None = None,
+    ) -> Value:  # fmt: skip
+        """A new value."""
+        made = Value(len(self.values), op, args, type, attribute, block)
+        self.values.append(made)
+        return made
+
+    def const(self, x: Any, type: str) -> Value:
+        """A constant."""
+        key = (repr(x), type)
+        if key not in self._constants:
+            self._constants[key] = self.value("const", [], type, x)
+        return self._constants[key]
+
+    def instructions(self) -> Iterator[Value]:
+        """All instructions, block by block."""
+        for block in self.blocks:
+            yield from block.instructions
+
+    def all_values(self) -> Iterator[Value]:
+        """All phis and instructions, block by block."""
+        for block in self.blocks:
+            yield from block.phis
+            yield from block.instructions
+
+    def number_positions(self) -> None:
+        """Say where in its block each instruction stands."""
+        for block in self.blocks:
+            for k, v in enumerate(block.instructions):
+                v.position = k
+
+    def alias_class(self, pointer: Value) -> Value:
+        """The representative of the pointers that may lead to the same memory."""
+        found = pointer
+        while (above := self.alias_classes.get(found, found)) is not found:
+            found = above
+        return found
+
+    def unite(self, a: Value, b: Value) -> None:
+        """Two pointers may lead to the same memory."""
+        x, y = self.alias_class(a), self.alias_class(b)
+        if x is not y:
+            self.alias_classes[x] = y
+
+    def __str__(self) -> str:
+        lines = []
+        for b in self.blocks:
+            loop = f" in {b.loop}" if b.loop else ""
+            leaves = f", leaves {b.leaves}" if b.leaves else ""
+            lines.append(f"{b}: from {b.predecessors}{loop}{leaves}")
+            for v in (*b.phis, *b.instructions):
+                attribute = "" if v.attribute is None else v.attribute
+                star = " *" if v.active else ""
+                lines.append(f"   {v}: {v.type} = {v.op} {v.args} {attribute}{star}")
+            lines.append(f"   {b.terminator} {b.operands} -> {b.successors}")
+        return "\n".join(lines)

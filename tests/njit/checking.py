@@ -1,0 +1,76 @@
+"""Compare a reverse sweep with forward mode, and that with differences."""
+
+import numpy as np
+
+from tapegrad.njit import call_words
+from tapegrad.njit.evaluation import Evaluator
+
+
+def copied(args):
+    return [x.copy() if isinstance(x, np.ndarray) else x for x in args]
+
+
+def floats(args):
+    """The numbers of the arguments whose leaves are floats."""
+    return tuple(
+        k for k, x in enumerate(args) if all(_is_float(leaf) for leaf in call_words.leaves(x))
+    )
+
+
+def _is_float(x):
+    return isinstance(x, float) or (isinstance(x, np.ndarray) and x.dtype.kind == "f")
+
+
+def directions(args, rng):
+    """Tangents of the leaves of all arguments; None for what is no float."""
+    found = []
+    for x in args:
+        for leaf in call_words.leaves(x):
+            known = _is_float(leaf)
+            found.append(rng.normal(size=np.shape(leaf))[()] if known else None)
+    return found
+
+
+def moved(args, along, step):
+    """The arguments, moved a step along tangents."""
+    rest = iter(along)
+
+    def part(x):
+        if isinstance(x, tuple):
+            return tuple([part(y) for y in x])
+        d = next(rest)
+        return x if d is None else x + step * d
+
+    return [part(x) for x in args]
+
+
+def difference(f, args, along, step=1e-6):
+    """The derivative along tangents by differences of the fourth order."""
+    near = f(*moved(args, along, step)) - f(*moved(args, along, -step))
+    far = f(*moved(args, along, 2 * step)) - f(*moved(args, along, -2 * step))
+    return (8 * near - far) / (12 * step)
+
+
+def check(f, args, *, differences=True, compiled=False, tolerance=1e-9):
+    """Hold the gradient of a function that returns a number against forward mode.
+
+    `compiled`: the function computes something else in Python.
+    """
+    primal = f if compiled else f.py_func
+    along = directions(args, np.random.default_rng(7))
+    evaluator, chosen = Evaluator(f, "grad"), floats(args)
+    before = copied(args)
+    found = evaluator.run(args, chosen)
+    forward = evaluator.run(args, (), directions=along)
+    np.testing.assert_equal(args, before)
+    expected = primal(*copied(args))
+    scale = 1e-3 * tolerance * (1 + abs(expected))
+    assert abs(found.value - expected) <= scale
+    assert abs(forward.value - expected) <= scale
+    of_chosen = [d for d in along if d is not None]
+    dot = sum(np.sum(g * d) for g, d in zip(found.gradients, of_chosen, strict=True))
+    size = max([1e-12, abs(forward.tangent), *(np.max(np.abs(g)) for g in found.gradients)])
+    assert abs(dot - forward.tangent) <= tolerance * size
+    if differences:
+        slope = difference(primal, copied(args), along)
+        assert abs(slope - forward.tangent) <= 2e-5 * size

@@ -1,0 +1,154 @@
+"""Functions of `math` and NumPy, and operators, a few to each function."""
+
+import math
+
+import numpy as np
+import pytest
+from numba import njit
+
+from tests.njit.checking import check
+
+pytestmark = pytest.mark.tapegrad_only("no other library has this")
+
+rng = np.random.default_rng(0)
+A1, B1 = rng.normal(size=7), rng.normal(size=7)
+A2, B2 = rng.normal(size=(4, 5)), rng.normal(size=(5, 3))
+A40 = rng.normal(size=40)
+IDX = np.array([2, 0, 5, 2, 6])
+CASES = []
+
+
+def case(*args, **options):
+    def keep(f):
+        CASES.append((njit(f), args, options))
+        return f
+
+    return keep
+
+
+@case(A2, B2)
+def matmul(a, b):
+    c = a @ b
+    d = np.dot(c.T, a)
+    return np.sum(c) + np.sum(d * d)
+
+
+@case(A2, A1[:5].copy())
+def matvec(a, x):
+    y = a @ x
+    return np.dot(y, y) + np.sum(np.tanh(y))
+
+
+@case(A2, B1[:5].copy())
+def broadcast_expressions(a, b):
+    c = a * b + 2.0
+    d = np.exp(-a) * c - b / (1.0 + a * a)
+    return np.sum(d * d) + np.mean(c)
+
+
+@case(A2, B1[:4].copy())
+def broadcast_columns(a, b):
+    column = b.reshape((4, 1))
+    c = a * column
+    c += column
+    return np.sum(c * c)
+
+
+@case(A1)
+def where_and_clip(x):
+    y = np.where(x > 0.2, x * x, -x)
+    return np.sum(np.clip(y, 0.1, 0.9) * x)
+
+
+@case(A1)
+def statistics(x):
+    return np.var(x) * np.std(x) + np.prod(x[:3]) + np.max(x) * np.min(x) + x[np.argmax(x)]
+
+
+@case(A1)
+def cumulated(x):
+    return np.sum(np.cumsum(x) * np.cumprod(x)) + np.linalg.norm(x)
+
+
+@case(1.3, 0.4)
+def ranges(a, b):
+    x = np.linspace(a, b, 5)
+    y = np.arange(4) * a
+    return np.sum(x * x) + np.sum(y * y) * b
+
+
+@case(A1, B1)
+def outer(x, y):
+    return np.sum(np.outer(x, y) * np.outer(y, y))
+
+
+@case(A2)
+def shapes(a):
+    b = a.T.copy().reshape(2, 10)
+    return np.sum(b[0] * b[1]) + np.sum(a.ravel()[:10] * a.flatten()[10:])
+
+
+@case(A2)
+def filled(a):
+    b = np.full((4, 5), a[0, 0])
+    c = np.ones_like(a)
+    c.fill(a[1, 1])
+    b[:, 2] = a[2, 2]
+    b[1] = 3.0
+    return np.sum(b * c * a)
+
+
+@case(0.7, 1.2)
+def mathematics(x, y):
+    s = math.sin(x) + math.cos(y) * math.tan(x) + math.exp(x) * math.log(y)
+    s += math.sqrt(y) + math.atan2(x, y) + math.hypot(x, y) + math.log1p(x) + math.expm1(y)
+    s += math.asin(x) + math.acos(x) + math.atan(y) + math.sinh(x) + math.cosh(y) + math.tanh(x)
+    s += math.erf(x) + math.erfc(y) + math.log2(y) + math.log10(y) + math.copysign(x, -y)
+    return s + math.asinh(x) + math.acosh(y) + math.atanh(x) + math.fabs(-x) + math.pow(x, y)
+
+
+@case(0.7, 1.2)
+def ufuncs_of_numbers(x, y):
+    s = np.sin(x) * np.exp(y) + np.maximum(x, y) * np.minimum(x, y) + np.square(x) * np.cbrt(y)
+    s += np.logaddexp(x, y) + np.exp2(x) + np.sign(x) * y + np.abs(-x) + np.arctan2(y, x)
+    return s + np.power(x, y) + x**y + x**-2 + np.reciprocal(y) + np.fmax(x, y) * np.floor(3 * y)
+
+
+@case(2.7, 1.2)
+def remainders(x, y):
+    return x % y + x // y * y + np.fmod(-x, y) * x + divide(7, 2) * x + (-7) // 2 * y + -7 % 3 * x
+
+
+@njit
+def divide(a, b):
+    return a / b
+
+
+@case(0.7)
+def powers(x):
+    s = x**0 + x**1 + x**2 + x**5 + x**0.5 + 2.0**x
+    for i in range(4):
+        s += x**i
+    return s
+
+
+@case(0.7, True, 3)
+def booleans_and_integers(x, flag, n):
+    s = x if flag else -x
+    k = (n & 1) + (n | 4) * (n ^ 2) + (n << 2) + (n >> 1) - ~n + abs(-n) + min(n, 2)
+    if (flag and x > 0) or n != 3:
+        s *= k
+    return s * x + float(n) + int(x * 10 + 0.3) * x
+
+
+@case(0.7)
+def classified(x):
+    s = x
+    if math.isnan(x) or math.isinf(x) or not np.isfinite(x):
+        s = 0.0
+    return s * x
+
+
+@pytest.mark.parametrize(("f", "args", "options"), CASES, ids=lambda x: getattr(x, "__name__", ""))
+def test_functions(f, args, options):
+    check(f, args, **options)
