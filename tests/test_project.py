@@ -68,6 +68,7 @@ LAZY: dict[tuple[str, str], str] = {
     ("tapegrad.autograd.gradcheck", "tapegrad.func"): "it checks products under a map, too",
     ("tapegrad.autograd", "tapegrad.autograd.forward_ad"): "a name that users import from it",
     ("tapegrad.autograd", "tapegrad.autograd.functional"): "a name that users import from it",
+    ("tapegrad.transforms.numba_functions", "tapegrad.njit.derivatives"): "of Numba's functions",
 }
 
 # Who may import the compilers, and the one file that may say njit.

@@ -43,6 +43,7 @@ from tapegrad.transforms.call_arguments import (
     values,
     with_leaves,
 )
+from tapegrad.transforms.numba_functions import numba_derivatives
 from tapegrad.transforms.pickling import reads_tape, repeatable
 from tapegrad.transforms.pytree import flatten, matching, unflatten
 
@@ -168,6 +169,8 @@ def value_and_grad(
     >>> tg.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     (5.0, array([2., 4.]))
     """
+    if (numba := numba_derivatives(f)) is not None:
+        return numba.value_and_grad(f, argnums, has_aux, strict)  # type: ignore[no-any-return]
     return differentiated(f, argnums, has_aux, strict, "value_and_grad", both=True)
 
 
@@ -188,6 +191,8 @@ def grad(
     >>> tg.grad(tg.grad(lambda x: x**3))(2.0)
     12.0
     """
+    if (numba := numba_derivatives(f)) is not None:
+        return numba.grad(f, argnums, has_aux, strict)  # type: ignore[no-any-return]
     return differentiated(f, argnums, has_aux, strict, "grad")
 
 

@@ -1,0 +1,19 @@
+"""Functions that Numba compiles, which transforms differentiate by machine code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def numba_derivatives(f: Any) -> Any:
+    """The module with the transforms of functions that Numba compiles, if this is one; or None.
+
+    Numba is not imported for it: who has such a function has imported Numba.
+    """
+    dispatchers = sys.modules.get("numba.core.dispatcher")
+    if dispatchers is None or not isinstance(f, dispatchers.Dispatcher):
+        return None
+    from tapegrad.njit import derivatives
+
+    return derivatives

@@ -1,0 +1,137 @@
+"""Derivatives called from Numba's nopython code."""
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from numba import njit
+from numba.core.errors import TypingError
+
+import tapegrad as tg
+
+pytestmark = pytest.mark.tapegrad_only("no other library has this")
+
+
+@njit
+def f(x, a):
+    s = 0.0
+    for i in range(len(x)):
+        x[i] = math.sin(x[i]) * a
+        s += x[i]
+    return s
+
+
+@njit
+def g(p, x):
+    if x[0] < 0:
+        raise ValueError("negative")
+    a, b = p
+    return a * x[0] / b
+
+
+class Pair(NamedTuple):
+    a: float
+    b: float
+
+
+both, gradient = tg.value_and_grad(f, (0, 1)), tg.grad(f)
+of_pair = tg.grad(g, (1, 0))
+
+
+def test_by_attribute_and_by_name():
+    @njit
+    def call(x):
+        return both.njit(x, 2.0), gradient(x[::2], 3)
+
+    x = np.arange(4.0)
+    (value, (dx, da)), other = call(x)
+    expected = both(x, 2.0)
+    assert value == expected[0]
+    np.testing.assert_array_equal(dx, expected[1][0])
+    assert da == expected[1][1]
+    np.testing.assert_allclose(other, 3 * np.cos(x[::2]))
+    np.testing.assert_array_equal(x, np.arange(4.0))
+
+
+def test_tuples_and_exceptions():
+    @njit
+    def call(p, x):
+        return of_pair.njit(p, x)
+
+    dx, dp = call((2.0, 4.0), np.array([3.0, 1.0]))
+    np.testing.assert_array_equal(dx, [0.5, 0.0])
+    assert dp == (0.75, -0.375)
+    assert call(Pair(2.0, 4.0), np.array([3.0, 1.0]))[1] == Pair(0.75, -0.375)
+    with pytest.raises(ValueError, match="negative"):
+        call((2.0, 4.0), np.array([-3.0]))
+    with pytest.raises(ZeroDivisionError):
+        call((2.0, 0.0), np.array([3.0]))
+
+
+def test_arrays_that_overlap():
+    @njit
+    def writes(x, y):
+        x[0] += y[0]
+        return x[0] * y[0]
+
+    derivative = tg.grad(writes)
+
+    @njit
+    def call(x, y):
+        return derivative(x, y)
+
+    x = np.arange(1.0, 5.0)
+    with pytest.raises(ValueError, match="arrays that overlap"):
+        call(x[:3], x[1:])
+    np.testing.assert_array_equal(call(x[:2], x[2:]), [3, 0])
+
+
+def test_in_parallel_loops():
+    @njit(parallel=True)
+    def call(xs):
+        out = np.empty_like(xs)
+        for k in numba.prange(len(xs)):
+            out[k] = gradient.njit(xs[k], 2.0)
+        return out
+
+    xs = np.random.default_rng(0).normal(size=(50, 6))
+    np.testing.assert_allclose(call(xs), 2 * np.cos(xs))
+
+
+def test_auxiliary_numbers():
+    @njit
+    def pair(x):
+        return x * x, (x, 3)
+
+    derivative = tg.value_and_grad(pair, has_aux=True)
+
+    @njit
+    def call(x):
+        return derivative.njit(x)
+
+    assert call(2.0) == ((4.0, (2.0, 3)), 4.0)
+
+
+def test_refusals_are_typing_errors():
+    @njit
+    def lists(x):
+        values = [x]
+        return values[0]
+
+    derivative = tg.grad(lists)
+
+    @njit
+    def call(x):
+        return derivative.njit(x)
+
+    with pytest.raises(TypingError, match="`lists`, line"):
+        call(2.0)
+
+    @njit
+    def by_name(x):
+        return gradient.njit(x, a=2.0)
+
+    with pytest.raises(TypingError, match="positional"):
+        by_name(np.ones(3))

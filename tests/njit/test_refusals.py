@@ -1,0 +1,167 @@
+"""What is not differentiated is refused, with the function, the line and the reason."""
+
+import math
+
+import numpy as np
+import pytest
+from numba import njit
+from numba.typed import Dict, List
+
+import tapegrad as tg
+
+pytestmark = pytest.mark.tapegrad_only("no other library has this")
+TABLE = np.ones(3)
+
+
+def builds_list(x):
+    values = [x, 2.0]
+    return values[0] * values[1]
+
+
+def builds_dict(x):
+    values = {1: x}
+    return values[1]
+
+
+def typed_list(x):
+    values = List()
+    values.append(x)
+    return values[0]
+
+
+def typed_dict(x):
+    values = Dict()
+    values[0] = x
+    return values[0]
+
+
+def calls_itself(x, n=3):
+    if n == 0:
+        return x
+    return math.sin(calls_itself(x, n - 1))
+
+
+def sorts(x):
+    return np.sort(np.array([x, 2.0]))[0]
+
+
+def array_from_outside(x):
+    return x * TABLE[0]
+
+
+def prints(x):
+    print(x)
+    return x * x
+
+
+def computed_step(x):
+    s = 0.0
+    for i in range(0, 10, int(x) + 1):
+        s += i * x
+    return s
+
+
+def complex_numbers(x):
+    return (x * 1j * 1j).real
+
+
+def random_numbers(x):
+    return x * np.random.random()
+
+
+def unsigned(x):
+    return x * np.uint64(3)
+
+
+def tries(x):
+    try:
+        return x * x
+    except Exception:
+        return x
+
+
+def iterator_shared(x):
+    pairs = enumerate((x, x * x))
+    s = 0.0
+    for _ in range(2):
+        for i, v in pairs:
+            s += i * v
+    return s
+
+
+REASONS = {
+    builds_list: "build_list",
+    builds_dict: "build_map",
+    typed_list: "List",
+    typed_dict: "Dict",
+    array_from_outside: "an array from outside of the function: pass it as an argument",
+    prints: "`Print`",
+    computed_step: "a range whose step is not a constant",
+    complex_numbers: "complex128",
+    random_numbers: "random",
+    unsigned: "unsigned integer of 64 bits",
+    iterator_shared: "an iterator that several loops share",
+    sorts: "`np.sort`",
+}
+
+
+@pytest.mark.parametrize("f", REASONS, ids=lambda f: f.__name__)
+def test_refusal_names_function_line_and_reason(f):
+    with pytest.raises(NotImplementedError) as caught:
+        tg.grad(njit(f))(0.5)
+    message = str(caught.value)
+    assert message.startswith(f"`{f.__name__}`, line ")
+    assert __file__ in message
+    assert REASONS[f] in message
+    line = int(message.split(", line ")[1].split(" ")[0])
+    first = f.__code__.co_firstlineno
+    assert first < line <= first + 8
+
+
+def test_exceptions_that_are_handled_are_refused():
+    with pytest.raises(NotImplementedError, match="`tries`, line"):
+        tg.grad(njit(tries))(0.5)
+
+
+def test_recursion_is_refused():
+    recursive = njit(calls_itself)
+    globals()["calls_itself"] = recursive
+    with pytest.raises(NotImplementedError, match="a function that calls itself"):
+        tg.grad(recursive)(0.5)
+
+
+def test_arguments_that_are_no_floats_are_refused():
+    @njit
+    def f(x, n):
+        return x[0] * n
+
+    x = np.ones(3)
+    with pytest.raises(TypeError, match=r"needs floating-point arguments, got int64 in argument 1"):
+        tg.grad(f, 1)(x, 3)
+    with pytest.raises(TypeError, match=r"needs floating-point arguments, got int64 in argument 0"):
+        tg.grad(f)(np.arange(3), 2.0)
+    with pytest.raises(TypeError, match=r"got a Tensor as argument 0"):
+        tg.grad(f)(tg.ones(3), 2.0)
+    with pytest.raises(NotImplementedError, match="complex128"):
+        tg.grad(f, 1)(np.ones(3, complex), 2.0)
+
+
+def test_results_that_are_no_scalars_are_refused():
+    @njit
+    def array(x):
+        return x * x
+
+    @njit
+    def pair(x):
+        return x[0], x
+
+    @njit
+    def integer(x):
+        return int(x[0])
+
+    x = np.ones(3)
+    for f in (array, pair, integer):
+        with pytest.raises(TypeError, match="must return a floating-point scalar"):
+            tg.grad(f)(x)
+    with pytest.raises(TypeError, match="must return a pair"):
+        tg.grad(array, has_aux=True)(x)
