@@ -18,6 +18,7 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.call_site import raise_cause, user_line
 from tapegrad.base.compile_stages import stage
 from tapegrad.base.dtypes import followers, get_default_dtype
+from tapegrad.base.garbage import seldom_collected
 from tapegrad.base.locks import lock
 from tapegrad.base.public_names import listed
 from tapegrad.compiler.front import jit_op, jit_transforms
@@ -421,8 +422,9 @@ class Jitted:
         """`trace`, again where another thread may have drawn random numbers at the same time."""
         values: list[list[bytes]] = []
         made = None
-        while made is None:
-            made = self._trace_once(signature, leaves, arrays, glance, values)
+        with seldom_collected():
+            while made is None:
+                made = self._trace_once(signature, leaves, arrays, glance, values)
         return made
 
     @restoring
