@@ -89,7 +89,7 @@ class Evaluator:
     def run(
         self, args: Sequence[Any], chosen: tuple[int, ...], *, whole: bool = True,
         seeds: Sequence[Any] | None = None, directions: Sequence[Any] | None = None,
-        check: Callable[[DerivativeProgram], None] = lambda program: None,
+        check: Callable[[DerivativeProgram], None] = lambda program: None, restores: bool = True,
     ) -> Outcome:  # fmt: skip
         """Run a program, after a check.
 
@@ -97,7 +97,8 @@ class Evaluator:
         tangents of the leaves of all arguments.
         """
         args = [call_words.contiguous(x) for x in args]
-        request = Request(call_words.kinds_of(args), chosen, whole, directions is not None)
+        kinds = call_words.kinds_of(args)
+        request = Request(kinds, chosen, whole, directions is not None, restores)
         program = program_of(self.f, request)
         check(program)
         self._refuse_overlap(program, args)

@@ -1,0 +1,47 @@
+"""Random programs, reverse against forward mode, with and without memory that is restored.
+
+TAPEGRAD_TRIALS says how many, TAPEGRAD_FIRST which is the first.
+"""
+
+import functools
+import os
+
+import numpy as np
+import pytest
+
+from tapegrad.kernels import build
+from tapegrad.njit.evaluation import Evaluator
+from tests.njit.checking import copied, directions
+from tests.njit.random_programs import program
+
+pytestmark = pytest.mark.tapegrad_only("no other library has this")
+TRIALS, FIRST = (
+    int(os.environ.get("TAPEGRAD_TRIALS", "0")),
+    int(os.environ.get("TAPEGRAD_FIRST", "0")),
+)
+CHUNK = 10
+
+
+def check_program(seed):
+    f, args = program(seed)
+    along = directions(args, np.random.default_rng(seed))
+    expected = f.py_func(*copied(args))
+    evaluator = Evaluator(f, "grad")
+    forward = evaluator.run(args, (), directions=along)
+    assert abs(forward.value - expected) <= 1e-11 * (1 + abs(expected))
+    for restores in (True, False):
+        found = evaluator.run(args, (0, 1, 2), restores=restores)
+        dot = sum(np.sum(g * d) for g, d in zip(found.gradients, along[:3], strict=True))
+        size = max([1e-12, abs(forward.tangent), *(np.max(np.abs(g)) for g in found.gradients)])
+        assert abs(found.value - expected) <= 1e-11 * (1 + abs(expected))
+        assert abs(dot - forward.tangent) <= 1e-9 * size
+
+
+@pytest.mark.parametrize("start", range(FIRST, FIRST + (TRIALS or 20), CHUNK))
+def test_random_programs(start, monkeypatch):
+    quick = functools.partial(build.assembled, level=1)
+    for seed in range(start, start + CHUNK):
+        with monkeypatch.context() as patch:
+            if seed % 5:  # most of them unoptimised: what is tested is what LLVM is given
+                patch.setattr(build, "assembled", quick)
+            check_program(seed)
