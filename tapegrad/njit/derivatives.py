@@ -1,146 +1,149 @@
 """The transforms of functions that Numba compiles: `tapegrad.grad` and its kin call these.
 
-Each returns what can be called from Python, and what is called `.njit` in nopython code.
+Integers among the arguments of `jvp`, `vjp` and `linearize` are constants: their tangents are not
+looked at, their gradients None.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from tapegrad.njit.derivative_program import DerivativeProgram
+from tapegrad.njit import call_words
+from tapegrad.njit.derivative_matrices import (
+    Hessian,
+    HessianProduct,
+    Jacobian,
+    tangents_of,
+    zero_seeds,
+)
 from tapegrad.njit.evaluation import Evaluator, all_positional
-from tapegrad.njit.numba_front.objects import NumbaType, types
-from tapegrad.transforms.call_arguments import Argnums, checked_argnums, name_of
-from tapegrad.transforms.pickling import reduced
-
-if TYPE_CHECKING:
-    from tapegrad.njit.nopython_calls import Face
-
-
-class NumbaDerivative:
-    """What a transform returns for a function that Numba compiles."""
-
-    def __init__(
-        self, f: Dispatcher, name: str, argnums: Argnums = 0, has_aux: bool = False,
-        strict: bool = False,
-    ) -> None:  # fmt: skip
-        functools.update_wrapper(self, f.py_func, updated=())  # type: ignore[arg-type]
-        self.function, self.name = f, name
-        self.argnums, self.has_aux, self.strict = argnums, has_aux, strict
-        self.single = isinstance(argnums, int | np.integer)
-        self.evaluator = Evaluator(f, name)
-
-    def __repr__(self) -> str:
-        return f"<{self.name} of {name_of(self.function)}>"
-
-    def __reduce__(self) -> Any:
-        options = (self.name, self.argnums, self.has_aux, self.strict)
-        return reduced(self, type(self), self.function, *options)
-
-    def prepared(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-        """All arguments, and the numbers of those that are differentiated in."""
-        chosen = checked_argnums(self.argnums, len(args), self.name, self.function)
-        given = all_positional(self.function, args, kwargs)
-        self.evaluator.check(given, chosen)
-        return given, tuple(sorted(chosen))
-
-    def check_scalar(self, t: NumbaType) -> None:
-        """Refuse a function that does not return what has a gradient."""
-        f = name_of(self.function)
-        if self.has_aux:
-            if not isinstance(t, types.BaseTuple) or len(t) != 2:
-                raise TypeError(
-                    f"`{self.name}` with `has_aux=True`: {f} must return a pair (value, anything), "
-                    f"got {t}"
-                )
-            t = next(iter(t))
-        if not isinstance(t, types.Float):
-            raise TypeError(
-                f"`{self.name}`: {f} must return a floating-point scalar, got {t}; with "
-                "`has_aux=True` it may return a pair of a scalar and anything else"
-            )
-
-    def gradient(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """What the function returns, and the gradient in the form of the arguments."""
-        given, chosen = self.prepared(args, kwargs)
-        found = self.evaluator.run(given, chosen, whole=False, check=self.check_program)
-        return found.value, self.as_arguments(found.gradients, given, chosen, len(args))
-
-    def check_program(self, program: DerivativeProgram) -> None:
-        """Refuse what a program shows to have no gradient."""
-        self.check_scalar(program.result)
-        if self.strict:
-            unused = set(program.request.arguments) - program.depends
-            if unused:
-                raise RuntimeError(
-                    f"`{self.name}` with `strict=True`: the value of {name_of(self.function)} does "
-                    f"not depend on argument {min(unused)}"
-                )
-
-    def as_arguments(
-        self, leaves: Sequence[Any], args: Sequence[Any], chosen: tuple[int, ...], count: int
-    ) -> Any:
-        """Gradients of leaves in the form of the arguments, in the order of `argnums`."""
-        rest = iter(leaves)
-        parts = {k: _like(args[k], rest) for k in chosen}
-        order = checked_argnums(self.argnums, count, self.name, self.function)
-        found = tuple([parts[k] for k in order])
-        return found[0] if self.single else found
+from tapegrad.njit.gradients import Gradient, NumbaDerivative, ValueAndGradient, like
+from tapegrad.njit.three_address_code import Unsupported
+from tapegrad.transforms.call_arguments import Argnums, name_of, paired
+from tapegrad.transforms.pickling import reads_tape
+from tapegrad.transforms.pytree import flatten, matching, unflatten
 
 
-def _like(x: Any, rest: Any) -> Any:
-    """The next leaves in the form of an argument."""
-    if not isinstance(x, tuple):
-        return next(rest)
-    parts = [_like(part, rest) for part in x]
-    return x._make(parts) if hasattr(x, "_make") else tuple(parts)
-
-
-class Gradient(NumbaDerivative):
-    """`grad` of a function that Numba compiles."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        value, gradient = self.gradient(args, kwargs)
-        return (gradient, value[1]) if self.has_aux else gradient
-
-    @functools.cached_property
-    def njit(self) -> Face:
-        """The same in nopython code, where arguments are positional."""
-        from tapegrad.njit.nopython_calls import Face
-
-        return Face(self, self.with_value)
-
-    with_value = False
-
-    @property
-    def _numba_type_(self) -> Any:
-        """By this Numba knows the derivative itself."""
-        return self.njit._numba_type_
-
-
-class ValueAndGradient(Gradient):
-    """`value_and_grad` of a function that Numba compiles."""
-
-    with_value = True
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.gradient(args, kwargs)
-
-
-def grad(f: Dispatcher, argnums: Argnums, has_aux: bool, strict: bool) -> Gradient:
+def grad(f: Dispatcher, argnums: Argnums, has_aux: bool, strict: bool) -> NumbaDerivative:
     """`tapegrad.grad`."""
     return Gradient(f, "grad", argnums, has_aux, strict)
 
 
-def value_and_grad(
-    f: Dispatcher, argnums: Argnums, has_aux: bool, strict: bool
-) -> ValueAndGradient:
+def value_and_grad(f: Dispatcher, argnums: Argnums, has_aux: bool, strict: bool) -> NumbaDerivative:
     """`tapegrad.value_and_grad`."""
     return ValueAndGradient(f, "value_and_grad", argnums, has_aux, strict)
+
+
+def jacobian(
+    f: Dispatcher, argnums: Argnums, has_aux: bool, strict: bool, name: str
+) -> NumbaDerivative:
+    """`tapegrad.jacobian`, `jacfwd` and `jacrev`, by name."""
+    return Jacobian(f, name, argnums, has_aux, strict)
+
+
+def hessian(f: Dispatcher, argnums: Argnums, has_aux: bool, strict: bool) -> NumbaDerivative:
+    """`tapegrad.hessian`."""
+    return Hessian(f, "hessian", argnums, has_aux, strict)
+
+
+def hvp(f: Dispatcher) -> NumbaDerivative:
+    """`tapegrad.hvp`."""
+    return HessianProduct(f, "hvp")
+
+
+def _floats(args: tuple[Any, ...]) -> tuple[int, ...]:
+    """The numbers of the arguments whose leaves are floats."""
+    found = []
+    for k, x in enumerate(args):
+        kinds = [np.asarray(leaf).dtype.kind for leaf in call_words.leaves(x)]
+        if kinds and set(kinds) == {"f"}:
+            found.append(k)
+    return tuple(found)
+
+
+def _refuse_strict(f: Dispatcher, name: str, strict: bool) -> None:
+    if strict:
+        raise Unsupported(f"`{name}` with `strict=True` of `{name_of(f)}`, which Numba compiles")
+
+
+def jvp(f: Dispatcher, primals: Any, tangents: Any, has_aux: bool, strict: bool) -> tuple[Any, ...]:
+    """`tapegrad.jvp`."""
+    _refuse_strict(f, "jvp", strict)
+    for given, what in ((primals, "primals"), (tangents, "tangents")):
+        if not isinstance(given, tuple | list) or len(given) != len(primals):
+            raise TypeError(
+                f"`jvp`: `{what}` is a tuple with one entry for each argument of {name_of(f)}"
+            )
+    evaluator = Evaluator(f, "jvp")
+    pair, aux = _pushed(evaluator, tuple(primals), tuple(tangents), has_aux)
+    return (*pair, aux) if has_aux else pair
+
+
+def _pushed(
+    evaluator: Evaluator, primals: tuple[Any, ...], tangents: tuple[Any, ...], has_aux: bool
+) -> tuple[tuple[Any, Any], Any]:
+    """The value and its derivative along tangents; what else the function returns."""
+    args = all_positional(evaluator.f, primals, {})
+    chosen = tuple([k for k in _floats(args) if k < len(primals)])
+    evaluator.check(args, chosen)
+    directions = tangents_of(evaluator, args, tangents, chosen)
+    found = evaluator.run(args, (), directions=directions)
+    value, aux = paired(found.value, evaluator.name, evaluator.f, has_aux)
+    return (value, found.tangent[0] if has_aux else found.tangent), aux
+
+
+def linearize(f: Dispatcher, primals: tuple[Any, ...], has_aux: bool) -> tuple[Any, ...]:
+    """`tapegrad.linearize`; each call of the linear function runs the function again."""
+    evaluator = Evaluator(f, "linearize")
+    primals = tuple(map(call_words.copied, primals))
+    value, aux = _value(evaluator, primals, has_aux)
+
+    def slope(*tangents: Any) -> Any:
+        """The derivative along tangents, one for each argument."""
+        if len(tangents) != len(primals):
+            raise TypeError(
+                f"`linearize`: {len(tangents)} tangents were given for {len(primals)} arguments"
+            )
+        return _pushed(evaluator, primals, tangents, has_aux)[0][1]
+
+    linear = reads_tape(slope, "linearize")
+    return (value, linear, aux) if has_aux else (value, linear)
+
+
+def _value(evaluator: Evaluator, primals: tuple[Any, ...], has_aux: bool) -> tuple[Any, Any]:
+    args = all_positional(evaluator.f, primals, {})
+    evaluator.check(args, ())
+    return paired(evaluator.run(args, ()).value, evaluator.name, evaluator.f, has_aux)
+
+
+def vjp(f: Dispatcher, primals: tuple[Any, ...], has_aux: bool, strict: bool) -> Any:
+    """`tapegrad.vjp`; each call of the pullback runs the function again."""
+    _refuse_strict(f, "vjp", strict)
+    evaluator = Evaluator(f, "vjp")
+    primals = tuple(map(call_words.copied, primals))
+    args = all_positional(f, primals, {})
+    chosen = tuple([k for k in _floats(args) if k < len(primals)])
+    value, aux = _value(evaluator, primals, has_aux)
+    results, tree = flatten(value)
+    others = flatten(aux)[0] if has_aux else []
+
+    def pullback(weights: Any) -> tuple[Any, ...]:
+        """The gradients of the value, weighted."""
+        seeds: list[Any] = zero_seeds([*results, *others])
+        for k, (w, result) in enumerate(zip(matching(weights, tree, "vjp"), results, strict=True)):
+            if np.shape(w) != np.shape(result):
+                raise ValueError(
+                    f"`vjp`: weights of shape {np.shape(w)} were given for a value of shape "
+                    f"{np.shape(result)}"
+                )
+            seeds[k] = np.array(w, seeds[k].dtype, order="C")
+        rest = iter(evaluator.run(args, chosen, seeds=seeds).gradients)
+        return tuple([like(x, rest) if k in chosen else None for k, x in enumerate(primals)])
+
+    pulling: Callable[..., Any] = reads_tape(pullback, "vjp")
+    value = unflatten(tree, results)
+    return (value, pulling, aux) if has_aux else (value, pulling)

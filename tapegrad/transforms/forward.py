@@ -28,6 +28,7 @@ from tapegrad.transforms.call_arguments import (
     value_back,
     values,
 )
+from tapegrad.transforms.numba_functions import numba_derivatives
 from tapegrad.transforms.pickling import reads_tape
 from tapegrad.transforms.pytree import flatten, matching, unflatten
 from tapegrad.transforms.reverse import Inputs, aux_back, released, scalar_root, settled
@@ -48,6 +49,8 @@ def jvp(
     (0.0, 2.0)
     """
     require_function(f, "jvp")
+    if (numba := numba_derivatives(f)) is not None:
+        return numba.jvp(f, primals, tangents, has_aux, strict)  # type: ignore[no-any-return]
     for given, what in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(given, (tuple, list)):
             raise TypeError(
@@ -134,6 +137,8 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
     (1.0, 2.0)
     """
     require_function(f, "linearize")
+    if (numba := numba_derivatives(f)) is not None:
+        return numba.linearize(f, primals, has_aux)  # type: ignore[no-any-return]
     tape = current.tape
     with transforming(), recording(tape, True):
         inputs = Inputs(primals, tuple(range(len(primals))), "linearize")

@@ -16,6 +16,7 @@ from tapegrad.tape.tape import current
 from tapegrad.tensor import F8, Tensor, tensor_of, wrap
 from tapegrad.transforms.call_arguments import any_tensor, require_function
 from tapegrad.transforms.forward import directional
+from tapegrad.transforms.numba_functions import numba_derivatives
 from tapegrad.transforms.pickling import repeatable
 from tapegrad.transforms.pytree import tree_map
 from tapegrad.transforms.reverse import differentiated, pulled_back, quick
@@ -30,6 +31,8 @@ def hvp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     array([  6., 120.])
     """
     require_function(f, "hvp")
+    if (numba := numba_derivatives(f)) is not None:
+        return numba.hvp(f)  # type: ignore[no-any-return]
     on_tape = OnTape(f, "hvp")
 
     def slope(x: Any, v: Any) -> Tensor:

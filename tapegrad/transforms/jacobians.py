@@ -38,6 +38,7 @@ from tapegrad.transforms.call_arguments import (
     with_leaves,
 )
 from tapegrad.transforms.hessian_products import OnTape
+from tapegrad.transforms.numba_functions import numba_derivatives
 from tapegrad.transforms.pickling import repeatable
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
 from tapegrad.transforms.reverse import (
@@ -166,6 +167,8 @@ def jacrev(
     array([[0.        , 0.        ],
            [0.84147098, 0.        ]])
     """
+    if (numba := numba_derivatives(f)) is not None:
+        return numba.jacobian(f, argnums, has_aux, strict, "jacrev")  # type: ignore[no-any-return]
     return reverse_rows(f, argnums, has_aux, "jacrev", strict=strict)
 
 
@@ -235,6 +238,8 @@ def jacfwd(
     >>> tg.jacfwd(lambda x: np.array([1.0, 2.0]) * x)(3.0)
     array([1., 2.])
     """
+    if (numba := numba_derivatives(f)) is not None:
+        return numba.jacobian(f, argnums, has_aux, strict, "jacfwd")  # type: ignore[no-any-return]
     return forward_columns(f, argnums, has_aux, "jacfwd", "same", strict=strict)
 
 
@@ -318,6 +323,8 @@ def jacobian(
     array([[2., 0.],
            [0., 4.]])
     """
+    if (numba := numba_derivatives(f)) is not None:
+        return numba.jacobian(f, argnums, has_aux, strict, "jacobian")  # type: ignore[no-any-return]
     return reverse_rows(f, argnums, has_aux, "jacobian", strict=strict)
 
 
@@ -335,6 +342,8 @@ def hessian(
     array([[4., 2.],
            [2., 0.]])
     """
+    if (numba := numba_derivatives(f)) is not None:
+        return numba.hessian(f, argnums, has_aux, strict)  # type: ignore[no-any-return]
     gradient = differentiated(f, argnums, has_aux, strict=strict, name="hessian")
     general = reverse_rows(gradient, argnums, has_aux, "hessian", strict=strict)
     if has_aux or strict or type(argnums) is not int:

@@ -1,0 +1,131 @@
+"""Gradients of functions that Numba compiles: callables for Python and, as `.njit`, for Numba."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+from tapegrad.njit.derivative_program import DerivativeProgram
+from tapegrad.njit.evaluation import Evaluator, all_positional
+from tapegrad.njit.numba_front.objects import NumbaType, types
+from tapegrad.transforms.call_arguments import Argnums, checked_argnums, name_of
+from tapegrad.transforms.pickling import reduced
+
+if TYPE_CHECKING:
+    from tapegrad.njit.nopython_calls import Face
+
+
+class NumbaDerivative:
+    """What a transform returns for a function that Numba compiles."""
+
+    def __init__(
+        self, f: Dispatcher, name: str, argnums: Argnums = 0, has_aux: bool = False,
+        strict: bool = False,
+    ) -> None:  # fmt: skip
+        functools.update_wrapper(self, f.py_func, updated=())  # type: ignore[arg-type]
+        self.function, self.name = f, name
+        self.argnums, self.has_aux, self.strict = argnums, has_aux, strict
+        self.single = isinstance(argnums, int | np.integer)
+        self.evaluator = Evaluator(f, name)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} of {name_of(self.function)}>"
+
+    def __reduce__(self) -> Any:
+        options = (self.name, self.argnums, self.has_aux, self.strict)
+        return reduced(self, type(self), self.function, *options)
+
+    def prepared(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+        """All arguments, and the numbers of those that are differentiated in."""
+        chosen = checked_argnums(self.argnums, len(args), self.name, self.function)
+        given = all_positional(self.function, args, kwargs)
+        self.evaluator.check(given, chosen)
+        return given, tuple(sorted(chosen))
+
+    def check_scalar(self, t: NumbaType) -> None:
+        """Refuse a function that does not return what has a gradient."""
+        f = name_of(self.function)
+        if self.has_aux:
+            if not isinstance(t, types.BaseTuple) or len(t) != 2:
+                raise TypeError(
+                    f"`{self.name}` with `has_aux=True`: {f} must return a pair (value, anything), "
+                    f"got {t}"
+                )
+            t = next(iter(t))
+        if not isinstance(t, types.Float):
+            raise TypeError(
+                f"`{self.name}`: {f} must return a floating-point scalar, got {t}; with "
+                "`has_aux=True` it may return a pair of a scalar and anything else"
+            )
+
+    def gradient(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        """What the function returns, and the gradient in the form of the arguments."""
+        given, chosen = self.prepared(args, kwargs)
+        found = self.evaluator.run(given, chosen, whole=False, check=self.check_program)
+        return found.value, self.as_arguments(found.gradients, given, chosen, len(args))
+
+    def check_program(self, program: DerivativeProgram) -> None:
+        """Refuse what a program shows to have no gradient."""
+        self.check_scalar(program.result)
+        if self.strict:
+            unused = set(program.request.arguments) - program.depends
+            if unused:
+                raise RuntimeError(
+                    f"`{self.name}` with `strict=True`: the value of {name_of(self.function)} does "
+                    f"not depend on argument {min(unused)}"
+                )
+
+    def as_arguments(
+        self, leaves: Sequence[Any], args: Sequence[Any], chosen: tuple[int, ...], count: int
+    ) -> Any:
+        """Gradients of leaves in the form of the arguments, in the order of `argnums`."""
+        rest = iter(leaves)
+        parts = {k: like(args[k], rest) for k in chosen}
+        order = checked_argnums(self.argnums, count, self.name, self.function)
+        found = tuple([parts[k] for k in order])
+        return found[0] if self.single else found
+
+
+def like(x: Any, rest: Any) -> Any:
+    """The next leaves in the form of an argument."""
+    if not isinstance(x, tuple):
+        return next(rest)
+    parts = [like(part, rest) for part in x]
+    return x._make(parts) if hasattr(x, "_make") else tuple(parts)
+
+
+class Gradient(NumbaDerivative):
+    """`grad` of a function that Numba compiles."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        value, gradient = self.gradient(args, kwargs)
+        return (gradient, value[1]) if self.has_aux else gradient
+
+    @functools.cached_property
+    def njit(self) -> Face:
+        """The same in nopython code, where arguments are positional."""
+        from tapegrad.njit.nopython_calls import Face
+
+        return Face(self, self.with_value)
+
+    with_value = False
+
+    @property
+    def _numba_type_(self) -> Any:
+        """By this Numba knows the derivative itself."""
+        return self.njit._numba_type_
+
+
+class ValueAndGradient(Gradient):
+    """`value_and_grad` of a function that Numba compiles."""
+
+    with_value = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.gradient(args, kwargs)

@@ -1,0 +1,159 @@
+"""`jvp`, `vjp`, `linearize`, Jacobians, Hessians and their products of Numba's functions."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+from numba import njit
+
+import tapegrad as tg
+from tests.njit.programs import chol
+
+pytestmark = pytest.mark.tapegrad_only("no other library has this")
+
+
+@njit
+def outputs(x, a, n):
+    """Two results of two arguments and a number of trips."""
+    y = np.empty((len(x), 2))
+    s = 0.0
+    for i in range(len(x)):
+        y[i, 0] = math.sin(x[i]) * a
+        y[i, 1] = x[i] * x[(i + 1) % len(x)]
+        for _ in range(n):
+            s += y[i, 1] * a
+    return y, s
+
+
+@njit
+def cubes(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i] ** 3 * x[i - 1]
+    return s
+
+
+def by_hand(x, a, n):
+    return np.stack([np.sin(x) * a, x * np.roll(x, -1)], 1), n * a * np.sum(x * np.roll(x, -1))
+
+
+X, V = np.array([0.3, -0.7, 1.1]), np.array([1.0, 2.0, -0.5])
+
+
+def slopes(x, a, n, v, w):
+    """The derivative of `outputs` along tangents, by hand."""
+    products = v * np.roll(x, -1) + x * np.roll(v, -1)
+    first = np.stack([np.cos(x) * v * a + np.sin(x) * w, products], 1)
+    return first, n * (w * np.sum(x * np.roll(x, -1)) + a * np.sum(products))
+
+
+def test_jvp():
+    value, slope = tg.jvp(outputs, (X, 2.0, 3), (V, 0.5, None))
+    for found, expected in zip(value, by_hand(X, 2.0, 3), strict=True):
+        np.testing.assert_allclose(found, expected)
+    for found, expected in zip(slope, slopes(X, 2.0, 3, V, 0.5), strict=True):
+        np.testing.assert_allclose(found, expected)
+    with pytest.raises(ValueError, match=r"a tangent of shape \(2,\)"):
+        tg.jvp(cubes, (X,), (V[:2],))
+    with pytest.raises(TypeError, match="`tangents` is a tuple with one entry for each"):
+        tg.jvp(outputs, (X, 2.0, 3), (V,))
+
+
+def test_linearize():
+    x = X.copy()
+    value, slope = tg.linearize(outputs, x, 2.0, 3)
+    x[0] = 100.0  # it was linearised before
+    np.testing.assert_allclose(value[1], by_hand(X, 2.0, 3)[1])
+    for v, w in ((V, 0.5), (X, 0.0)):
+        for found, expected in zip(slope(v, w, None), slopes(X, 2.0, 3, v, w), strict=True):
+            np.testing.assert_allclose(found, expected)
+
+
+def test_vjp():
+    value, pullback = tg.vjp(outputs, X, 2.0, 3)
+    np.testing.assert_allclose(value[0], by_hand(X, 2.0, 3)[0])
+    weights = np.arange(6.0).reshape(3, 2).T.copy().T, 0.7
+    gx, ga, none = pullback(weights)
+    assert none is None
+    first, second = slopes(X, 2.0, 3, V, 0.5)
+    assert np.sum(gx * V) + ga * 0.5 == pytest.approx(np.sum(weights[0] * first) + 0.7 * second)
+    with pytest.raises(ValueError, match=r"weights of shape \(3,\)"):
+        pullback((np.zeros(3), 1.0))
+
+
+@pytest.mark.parametrize("transform", [tg.jacfwd, tg.jacrev, tg.jacobian])
+def test_jacobians(transform):
+    (y_x, y_a), (s_x, s_a) = transform(outputs, (0, 1))(X, 2.0, 3)
+    assert (y_x.shape, y_a.shape, s_x.shape) == ((3, 2, 3), (3, 2), (3,))
+    assert type(s_a) is float
+    first, second = slopes(X, 2.0, 3, V, 0.5)
+    np.testing.assert_allclose(y_x @ V + y_a * 0.5, first)
+    assert s_x @ V + s_a * 0.5 == pytest.approx(second)
+    single = transform(outputs)(X, 2.0, 3)
+    np.testing.assert_array_equal(single[0], y_x)
+
+
+def test_auxiliary_results():
+    @njit
+    def pair(x):
+        return x * x, (np.sum(x), 3)
+
+    matrix, aux = tg.jacobian(pair, has_aux=True)(X)
+    np.testing.assert_allclose(matrix, np.diag(2 * X))
+    assert aux == (np.sum(X), 3)
+    _, slope, aux = tg.jvp(pair, (X,), (V,), has_aux=True)
+    np.testing.assert_allclose(slope, 2 * X * V)
+    assert aux[1] == 3
+    _, pullback, aux = tg.vjp(pair, X, has_aux=True)
+    np.testing.assert_allclose(pullback(V)[0], 2 * X * V)
+    assert aux[1] == 3
+
+
+def test_hessian_and_its_products():
+    matrix = tg.hessian(cubes)(X)
+    expected = np.diag(6 * X * np.roll(X, 1))
+    for i in range(3):
+        expected[i, i - 1] += 3 * X[i] ** 2
+        expected[i - 1, i] += 3 * X[i] ** 2
+    np.testing.assert_allclose(matrix, expected, atol=1e-15)
+    np.testing.assert_allclose(tg.hvp(cubes)(X, V), expected @ V)
+    assert tg.hessian(njit(lambda x: x**3))(2.0) == 12.0
+    assert tg.hvp(njit(lambda x: x**3))(2.0, 0.5) == 6.0
+
+
+def test_hessian_of_several_arguments_is_symmetric():
+    n = np.random.default_rng(0).normal
+    a = n(size=(3, 3))
+    a = a @ a.T + 3 * np.eye(3)
+    y = n(size=3)
+    (aa, ay), (ya, yy) = tg.hessian(chol, (0, 1))(a, y)
+    assert (aa.shape, ay.shape, ya.shape, yy.shape) == ((3,) * 4, (3,) * 3, (3,) * 3, (3,) * 2)
+    np.testing.assert_allclose(aa, aa.transpose(2, 3, 0, 1), atol=1e-13)
+    np.testing.assert_allclose(ay, np.moveaxis(ya, 0, 2), atol=1e-13)
+    gradient = tg.grad(chol, (0, 1))
+    h, (da, dy) = 1e-6, (n(size=(3, 3)), n(size=3))
+    ahead, behind = gradient(a + h * da, y + h * dy), gradient(a - h * da, y - h * dy)
+    np.testing.assert_allclose(
+        np.tensordot(aa, da, 2) + ay @ dy, (ahead[0] - behind[0]) / (2 * h), rtol=1e-5, atol=1e-7
+    )
+    np.testing.assert_allclose(
+        np.tensordot(ya, da, 2) + yy @ dy, (ahead[1] - behind[1]) / (2 * h), rtol=1e-5, atol=1e-7
+    )
+
+
+def test_strict():
+    @njit
+    def f(x, y):
+        return x * np.floor(y)
+
+    for transform in (tg.jacobian, tg.hessian):
+        with pytest.raises(RuntimeError, match="does not depend on argument 1"):
+            transform(f, (0, 1), strict=True)(2.0, 3.5)
+    with pytest.raises(NotImplementedError, match="strict=True"):
+        tg.jvp(f, (1.0, 1.0), (1.0, 1.0), strict=True)
+
+
+def test_copies():
+    for made in (tg.jacobian(cubes), tg.hessian(cubes), tg.hvp(cubes)):
+        assert copy.copy(made).__name__ == "cubes"
