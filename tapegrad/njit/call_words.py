@@ -28,6 +28,12 @@ def contiguous(x: Any) -> Any:
     return x
 
 
+def overlaps_itself(x: Array) -> bool:
+    """Whether elements of an array lie in the same memory."""
+    low, high = np.lib.array_utils.byte_bounds(x)
+    return bool(high - low < x.size * x.itemsize)
+
+
 def copied(x: Any) -> Any:
     """An argument whose arrays are copies."""
     if isinstance(x, np.ndarray):

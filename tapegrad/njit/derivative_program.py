@@ -26,12 +26,13 @@ from tapegrad.njit.reverse_sweep import ReverseSweep
 from tapegrad.njit.runtime_text import SYMBOLS
 from tapegrad.njit.ssa_form import function_of
 from tapegrad.njit.sweep_frame import SweepFrame, Words
+from tapegrad.njit.three_address_code import Unsupported
 from tapegrad.njit.trip_counts import count_trips
 from tapegrad.njit.value_numbering import simplify
 from tapegrad.njit.values import Function
 
 SYMBOL = "tapegrad_njit"
-RECURSION = 20_000  # frames of Python for expressions that are nested deeply
+RECURSION = 6_000  # frames of Python for expressions that are nested deeply
 
 
 class Request(NamedTuple):
@@ -147,6 +148,8 @@ def _compiling() -> Iterator[None]:
         sys.setrecursionlimit(max(before, RECURSION))
         try:
             yield
+        except RecursionError:
+            raise Unsupported("expressions that are nested thousands deep") from None
         finally:
             sys.setrecursionlimit(before)
 

@@ -96,12 +96,12 @@ class Evaluator:
         `seeds` are the adjoints of the leaves of the result, 1 if none are given; `directions` are
         tangents of the leaves of all arguments.
         """
-        args = [call_words.contiguous(x) for x in args]
+        originals, args = list(args), [call_words.contiguous(x) for x in args]
         kinds = call_words.kinds_of(args)
         request = Request(kinds, chosen, whole, directions is not None, restores)
         program = program_of(self.f, request)
         check(program)
-        self._refuse_overlap(program, args)
+        self._refuse_overlap(program, originals)
         given = [call_words.copied(x) if k in program.written else x for k, x in enumerate(args)]
         return _Call(program, given, seeds, directions).outcome(self, args)
 
@@ -109,6 +109,8 @@ class Evaluator:
         """Refuse arrays that are written into under one name and seen under another."""
         for k in program.written:
             for a in call_words.leaves(args[k]):
+                if isinstance(a, np.ndarray) and call_words.overlaps_itself(a):
+                    self._overlap(k, k)
                 for j, other in enumerate(args):
                     for b in call_words.leaves(other):
                         arrays = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)

@@ -19,6 +19,7 @@ from tapegrad.njit.partials import is_row, operand, partials
 from tapegrad.njit.values import Block, Function, Loop, Value, dominates
 
 GROWTH = 8  # how often a loop is taken to run: what it keeps weighs so many times as much
+DEEPEST = 200  # operations in a row that are thought of as computed again
 AT_HAND = ("const", "arg", "argshadow", "undef")
 
 
@@ -103,7 +104,9 @@ class ReversePlan:
                 for block in self.child(v.home.loop, place.block).exits:
                     found |= self._wanted(v, Place(block, 0))
             else:
-                found = self._choice(v, place)[1]
+                self._depth += 1
+                found = frozenset([v]) if self._depth > DEEPEST else self._choice(v, place)[1]
+                self._depth -= 1
             self._memo[key] = found
         return self._memo[key]
 
@@ -212,6 +215,7 @@ class ReversePlan:
         self.read_in_header: set[Value] = set()
         self.merges: dict[Block, Merge] = {}
         self._memo: dict[tuple[Value, Place], frozenset[Value]] = {}
+        self._depth = 0
         self._done: set[tuple[Value, Place]] = set()
         self._reloads: list[tuple[Value, Place]] = []
         self._saved_values = set(self.saved.values())

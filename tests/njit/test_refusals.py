@@ -2,6 +2,7 @@
 
 import math
 
+import numba
 import numpy as np
 import pytest
 from numba import njit
@@ -128,6 +129,20 @@ def test_recursion_is_refused():
     globals()["calls_itself"] = recursive
     with pytest.raises(NotImplementedError, match="a function that calls itself"):
         tg.grad(recursive)(0.5)
+
+
+def norm(x):
+    return abs(x[0])
+
+
+@numba.extending.overload(norm)
+def _norm(x):
+    return lambda x: abs(x[0])
+
+
+def test_functions_with_names_of_numpys_are_refused():
+    with pytest.raises(NotImplementedError, match="a call of"):
+        tg.grad(njit(lambda x: norm(x)))(np.ones(3))
 
 
 def test_arguments_that_are_no_floats_are_refused():

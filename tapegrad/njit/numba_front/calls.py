@@ -32,7 +32,7 @@ from tapegrad.njit.three_address_code import FLOATS, Constant, Operand, Unsuppor
 DEEPEST = 40  # functions that are inlined in one another
 _NEW: tuple[Any, ...] = (np.empty, np.zeros, np.ones, np.full)
 _LIKE: tuple[Any, ...] = (np.empty_like, np.zeros_like, np.ones_like, np.full_like)
-_RANGES = ("arange", "linspace")
+_RANGES = (np.arange, np.linspace)
 _UNARY = (operator.neg, operator.pos, operator.invert)
 _BINARY = (*(f for f in UFUNCS if f not in _UNARY), operator.matmul)
 _TO_NUMBER = (float, int, bool)
@@ -124,6 +124,7 @@ class Calls(Subscripts):
     def builtin(self, key: Any, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found | None:
         """A call of a function that Numba knows."""
         args, name = list(e.args), getattr(key, "__name__", "")
+        known = _is_numpys(key) or getattr(key, "__module__", "") == "math"
         kinds = [self.type(a) for a in args]
         if key is slice:
             self.slices[target.name] = self.slice_of(args)
@@ -138,9 +139,9 @@ class Calls(Subscripts):
             return self.converted(args[0], t)
         if key in (min, max) and len(args) > 1:
             return self.extreme(key, args, t)
-        if any(isinstance(k, types.Array) for k in kinds) or key in _NEW or name in _RANGES:
+        if any(isinstance(k, types.Array) for k in kinds) or key in _NEW or key in _RANGES:
             return self.array_function(key, name, e, t)
-        if name in ("isnan", "isinf", "isfinite"):
+        if known and name in ("isnan", "isinf", "isfinite"):
             return [self.classified(name, self.get(args[0])[0])], t
         return self.scalar_function(key, name, args, e, t)
 
@@ -361,6 +362,8 @@ class Calls(Subscripts):
             return self.reshaped((self.names(args[0]), self.type(args[0])), args[1:], t)
         if key is np.ravel:
             return self.flat((self.names(args[0]), self.type(args[0])), t)
+        if not _is_numpys(key):
+            raise Unsupported(f"a call of `{getattr(key, '__module__', '')}.{name}`")
         return self.library(name, args, t)
 
     def new(self, key: Any, shape: Operands, rest: list[NumbaIR], t: NumbaType) -> Found:
@@ -370,6 +373,7 @@ class Calls(Subscripts):
         for n in shape:
             if not isinstance(n, Constant):
                 self.require(self.emit("ge", [n, ZERO], "i1"))
+        self.require_size(shape)
         zeroed = key in (np.zeros, np.zeros_like)
         pointer = self.emit(
             "alloc", [self.product(shape)], "ptr", (element_of(t), zeroed, self.code.fresh())
@@ -382,6 +386,16 @@ class Calls(Subscripts):
             value = (self.get(rest[0]), types.unliteral(self.type(rest[0])))
             self.inline(array_library.assigned(t, value[1]), [made, value])
         return made
+
+    def require_size(self, shape: Operands) -> None:
+        """The number of elements is one that an integer holds."""
+        row = row_of(operator.mul)
+        assert row is not None
+        if len(shape) > 1 and any(not isinstance(n, Constant) for n in shape):
+            size: Operand = Constant(1.0, "f64")
+            for n in shape:
+                size = self.emit(row, [size, self.to(n, "f64")], "f64")
+            self.require(self.emit("lt", [size, Constant(2.0**60, "f64")], "i1"))
 
     def contiguous(self, this: Found) -> Found:
         """An array in C order: a copy, unless it is known to be in it."""
@@ -412,6 +426,7 @@ class Calls(Subscripts):
         self.require(self.emit("eq", same, "i1"))
         for n in shape:
             self.require(self.emit("ge", [n, ZERO], "i1"))
+        self.require_size(shape)
         return [this[0][0], *shape], t
 
     def library(self, name: str, args: list[NumbaIR], t: NumbaType) -> Found:
@@ -482,3 +497,9 @@ class Calls(Subscripts):
             low = self.index("iadd", low, self.emit("imin", [last, ZERO], "i64"))
             high = self.index("iadd", high, self.emit("imax", [last, ZERO], "i64"))
         return low, self.index("iadd", high, size)
+
+
+def _is_numpys(key: Any) -> bool:
+    """Whether a function is one of NumPy's, and not one of the same name."""
+    module = getattr(key, "__module__", None) or ("numpy" if isinstance(key, np.ufunc) else "")
+    return bool(module.partition(".")[0] == "numpy")
