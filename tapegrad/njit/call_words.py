@@ -14,7 +14,7 @@ from tapegrad.njit.numba_front.components import components, scalar
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.three_address_code import FLOATS, Unsupported
 
-NUMPY = {"f64": np.float64, "f32": np.float32, "i64": np.int64, "i1": np.bool_}
+LARGEST = 1 << 63
 Array = np.ndarray[Any, Any]
 
 
@@ -65,6 +65,20 @@ def _of_tuple(t: NumbaType, parts: list[NumbaType]) -> NumbaType:
     return types.BaseTuple.from_types(parts)
 
 
+def quick_key(args: Sequence[Any]) -> Any:
+    """What decides the types of arguments, if they are arrays and small numbers; else None."""
+    found: list[Any] = []
+    for x in args:
+        kind = type(x)
+        if kind is np.ndarray:
+            found += (x.dtype, x.ndim)
+        elif kind is float or kind is bool or (kind is int and -LARGEST <= x < LARGEST):
+            found.append(kind)
+        else:
+            return None
+    return tuple(found)
+
+
 def kinds_of(args: Sequence[Any]) -> Kinds:
     """Numba's types of arguments."""
     return tuple([kind_of(x) for x in args])
@@ -85,50 +99,39 @@ def followed(t: NumbaType, x: Any) -> list[Any]:
 def flat(t: NumbaType, x: Any) -> list[Any]:
     """The components of an argument: addresses, lengths, numbers."""
     if isinstance(t, types.Array):
-        return [x.ctypes.data, *x.shape]
+        return [address_of(x), *x.shape]
     if isinstance(t, types.BaseTuple):
         return [c for part, y in zip(t, x) for c in flat(part, y)]
     return [x] if components(t) else []
 
 
-def write(words: Array, k: int, kind: str, x: Any) -> None:
-    """Write one word."""
-    if kind == "f64":
-        words.view(np.float64)[k] = x
-    elif kind == "f32":
-        words.view(np.float32)[2 * k] = x
-    else:
-        words[k] = x
+# How `struct` packs a word of each type, and reads it back.
+FORMAT = {"f64": "d", "f32": "f4x", "i64": "q", "i1": "?7x", "ptr": "Q"}
 
 
-def read(words: Array, k: int, kind: str) -> Any:
-    """Read one word, as the number that Numba gives."""
-    if kind == "f64":
-        return float(words.view(np.float64)[k])
-    if kind == "f32":
-        return float(words.view(np.float32)[2 * k])
-    return bool(words[k] & 1) if kind == "i1" else int(words[k])
-
-
-def result_of(t: NumbaType, words: Array, addresses: Array | None = None, at: int = 0) -> Any:
-    """The result of a function; arrays are copied, from `addresses` where those are given."""
+def result_of(
+    t: NumbaType, found: Sequence[Any], moved: Sequence[Any] | None = None, at: int = 0
+) -> Any:
+    """The result of a function of what was found, or its tangent; arrays are copied."""
+    values = found if moved is None else moved
     if isinstance(t, types.Array):
-        shape = tuple([int(n) for n in words[at + 1 : at + 1 + t.ndim]])
-        address = int((words if addresses is None else addresses)[at])
-        return array_at(address, shape, as_dtype(t.dtype))
+        return array_at(values[at], tuple(found[at + 1 : at + 1 + t.ndim]), as_dtype(t.dtype))
     if isinstance(t, types.BaseTuple):
         parts = []
         for part in t:
-            parts.append(result_of(part, words, addresses, at))
+            parts.append(result_of(part, found, moved, at))
             at += len(components(part))
         make: Callable[..., Any] = getattr(t, "instance_class", None) or (lambda *p: p)
         return make(*parts)
     kind = scalar(t)
     if kind is None:
         return None
-    if addresses is None:
-        return read(words, at, kind)
-    return read(addresses, at, kind) if kind in FLOATS else 0.0
+    return values[at] if moved is None or kind in FLOATS else 0.0
+
+
+def address_of(x: Array) -> int:
+    """Where an array's elements begin."""
+    return int(x.__array_interface__["data"][0])
 
 
 def array_at(address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from numba.core.dispatcher import Dispatcher
 from tapegrad.base.locks import lock
 from tapegrad.kernels import build
 from tapegrad.njit.activity import Activity
+from tapegrad.njit.call_words import FORMAT
 from tapegrad.njit.dual_emitter import DualEmitter
 from tapegrad.njit.emitter import Emitter
 from tapegrad.njit.forward_sweep import ForwardSweep
@@ -78,6 +80,7 @@ class DerivativeProgram:
         self.result_leaves = {k: (j, t) for j, (k, t) in enumerate(leaves.items())}
         arrays = {k: t.ndim for k, t in leaves.items() if isinstance(t, types.Array)}
         self.owns = bool(arrays)
+        self._result_kinds = [v.type for v in function.results]
         if not request.arguments:
             frame = SweepFrame(function, None, None, emitter)
             ForwardSweep(frame, "done").write()
@@ -94,9 +97,24 @@ class DerivativeProgram:
             ReverseSweep(frame, lengths).write()
         frame.finish(self.owns)
         self.words: Words = frame.words
+        self._describe_words(emitter.words)
         self.owner_word = frame.owner_word
         self.stacks = [(len(s.columns), s.loop) for s in frame.stacks.values()]
         return emitter.module(SYMBOL)
+
+    def _describe_words(self, copies: int) -> None:
+        """How the words of a call are packed and read; the leaf that each parameter is."""
+        words = (self.words.inputs, self.words.outputs)
+        kinds, made = (
+            [self._result_kinds[p] if isinstance(p, int) else p.type for _, p in part]
+            for part in words
+        )
+        self.packed = struct.Struct("=" + copies * "".join(FORMAT[k] for k in kinds)).pack
+        out = struct.Struct("=" + copies * "".join(FORMAT[k] for k in made) + "Q")
+        self.unpacked, self.out_bytes = out.unpack, out.size
+        values = [p for kind, p in self.words.inputs if kind == "value"]
+        leaves = [p for p in values if not p.attribute.is_length]
+        self.leaf_of = {p: k for k, p in enumerate(leaves)}
 
     def _link(self, text: str) -> None:
         _offer_symbols()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
@@ -49,6 +50,8 @@ class Outcome(NamedTuple):
 
 def all_positional(f: Dispatcher, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """The arguments of a call in order, with defaults."""
+    if not kwargs and len(args) == f.py_func.__code__.co_argcount:
+        return args
     bound = inspect.signature(f.py_func).bind(*args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
@@ -61,6 +64,7 @@ class Evaluator:
 
     def __init__(self, f: Dispatcher, name: str) -> None:
         self.f, self.name = f, name
+        self.known: dict[Any, DerivativeProgram] = {}
 
     def check(self, args: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
         """The leaves of the arguments that are differentiated in, all of them floats."""
@@ -97,9 +101,13 @@ class Evaluator:
         tangents of the leaves of all arguments.
         """
         originals, args = list(args), [call_words.contiguous(x) for x in args]
-        kinds = call_words.kinds_of(args)
-        request = Request(kinds, chosen, whole, directions is not None, restores)
-        program = program_of(self.f, request)
+        types_key = call_words.quick_key(args)
+        key = (types_key, chosen, whole, directions is not None, restores)
+        program = None if types_key is None else self.known.get(key)
+        if program is None:
+            program = program_of(self.f, Request(call_words.kinds_of(args), *key[1:]))
+            if types_key is not None:
+                self.known[key] = program
         check(program)
         self._refuse_overlap(program, originals)
         given = [call_words.copied(x) if k in program.written else x for k, x in enumerate(args)]
@@ -147,100 +155,83 @@ class _Call:
         self, program: DerivativeProgram, args: list[Any], seeds: Sequence[Any] | None,
         directions: Sequence[Any] | None,
     ) -> None:  # fmt: skip
-        self.program = program
-        self.inputs, self.outputs = len(program.words.inputs), len(program.words.outputs)
-        both = 2 if directions is not None else 1
-        self.words = np.zeros(max(both * self.inputs, 1), np.int64)
-        self.out = np.zeros(both * self.outputs + 1, np.int64)
+        self.program, self.directions = program, directions
+        kinds = program.request.kinds
+        components = iter([c for t, x in zip(kinds, args) for c in call_words.flat(t, x)])
+        self.leaves = [leaf for t, x in zip(kinds, args) for leaf in call_words.followed(t, x)]
         self.kept: list[Any] = [args]
         self.shadows: dict[Any, Array] = {}
         self.moved: dict[Any, Array] = {}  # tangents of the shadows
-        kinds = program.request.kinds
-        values = [c for t, x in zip(kinds, args) for c in call_words.flat(t, x)]
-        self.leaf_of = _leaf_numbers(program)
-        self.leaves = [leaf for t, x in zip(kinds, args) for leaf in call_words.followed(t, x)]
-        self.directions = directions
-        for k, (kind, p) in enumerate(program.words.inputs):
+        words, tangents = list[Any](), list[Any]()
+        for kind, p in program.words.inputs:
             if kind == "value":
-                call_words.write(self.words, k, p.type, values[k])
-                self._write_tangent(k, p)
+                words.append(next(components))
             elif kind == "shadow":
-                self._write_shadow(k, p)
+                words.append(self._zeros(self.shadows, p))
             else:
-                self._write_seed(k, p, seeds)
+                words.append(self._seed(p, seeds))
+            if directions is not None:
+                tangents.append(self._tangent(kind, p, directions))
+        self.words = program.packed(*words, *tangents)
 
-    def _write_tangent(self, k: int, p: Any) -> None:
-        """The tangent of an argument."""
-        if self.directions is None or p not in self.leaf_of:
-            return
-        leaf = self.leaves[self.leaf_of[p]]
-        direction = self.directions[self.leaf_of[p]]
-        at = self.inputs + k
-        if p.type == "ptr":
-            if p.attribute.element in ("f64", "f32"):
-                given = np.zeros_like(leaf) if direction is None else direction
-                array = np.array(given, leaf.dtype, order="C")
-                self.kept.append(array)
-                self.words[at] = array.ctypes.data
-        elif p.type in ("f64", "f32"):
-            call_words.write(self.words, at, p.type, 0.0 if direction is None else direction)
+    def _zeros(self, kept: dict[Any, Array], p: Any) -> int:
+        leaf = self.leaves[self.program.leaf_of[p]]
+        kept[p] = np.zeros(leaf.shape, leaf.dtype)
+        return call_words.address_of(kept[p])
 
-    def _write_shadow(self, k: int, p: Any) -> None:
-        leaf = self.leaves[self.leaf_of[p]]
-        shadow: Array = np.zeros(leaf.shape, leaf.dtype)
-        self.shadows[p] = shadow
-        self.words[k] = shadow.ctypes.data
-        if self.directions is not None:
-            moved: Array = np.zeros(leaf.shape, leaf.dtype)
-            self.moved[p] = moved
-            self.words[self.inputs + k] = moved.ctypes.data
+    def _tangent(self, kind: str, p: Any, directions: Sequence[Any]) -> Any:
+        """The tangent of a word; of an adjoint that a sweep begins with it is zero."""
+        if kind == "shadow":
+            return self._zeros(self.moved, p)
+        if kind == "seed" or p not in self.program.leaf_of:
+            return 0
+        leaf = self.leaves[self.program.leaf_of[p]]
+        direction = directions[self.program.leaf_of[p]]
+        if p.type != "ptr":
+            return 0 if direction is None or p.type not in ("f64", "f32") else direction
+        if p.attribute.element not in ("f64", "f32"):
+            return 0
+        given = np.zeros(leaf.shape) if direction is None else direction
+        array: Array = np.array(given, leaf.dtype, order="C")
+        self.kept.append(array)
+        return call_words.address_of(array)
 
-    def _write_seed(self, k: int, place: int, seeds: Sequence[Any] | None) -> None:
+    def _seed(self, place: int, seeds: Sequence[Any] | None) -> Any:
         number, t = self.program.result_leaves[place]
         seed: Any = 1.0 if seeds is None else seeds[number]
-        if isinstance(t, types.Array):
-            self.kept.append(seed)
-            self.words[k] = seed.ctypes.data
-        else:
-            call_words.write(self.words, k, "f32" if t == types.float32 else "f64", seed)
+        if not isinstance(t, types.Array):
+            return seed
+        self.kept.append(seed)
+        return call_words.address_of(seed)
 
     def outcome(self, evaluator: Evaluator, args: list[Any]) -> Outcome:
         """Run, and read what was found."""
         program = self.program
-        status = program.call(self.words.ctypes.data, self.out.ctypes.data, default_limit())
+        out = ctypes.create_string_buffer(program.out_bytes)
+        status = program.call(self.words, out, default_limit())
         if status:
             evaluator.failed(status, args)
+        found = program.unpacked(out)
+        count, tangent, moved = len(program.words.outputs), None, None
         try:
-            value = call_words.result_of(program.result, self.out)
-            tangent = None
+            value = call_words.result_of(program.result, found)
             if self.directions is not None:
-                tangent = call_words.result_of(program.result, self.out, self.out[self.outputs :])
+                tangent = call_words.result_of(program.result, found, found[count:])
+                moved = self._gradients(self.moved, found[count:])
         finally:
             if program.owns:
-                program.release(int(self.out[program.owner_word]))
-        gradients = self._gradients(self.shadows, 0)
-        moved = None if self.directions is None else self._gradients(self.moved, self.outputs)
-        return Outcome(value, gradients, tangent, moved)
+                program.release(found[program.owner_word])
+        return Outcome(value, self._gradients(self.shadows, found), tangent, moved)
 
-    def _gradients(self, shadows: dict[Any, Array], offset: int) -> list[Any]:
+    def _gradients(self, shadows: dict[Any, Array], words: Sequence[Any]) -> list[Any]:
         found: list[Any] = []
-        for p, number in self.leaf_of.items():
+        for p, number in self.program.leaf_of.items():
             if p.attribute.argument not in self.program.request.arguments:
                 continue
             leaf = self.leaves[number]
             if p.type == "ptr":
                 found.append(shadows[p] if p in shadows else np.zeros(leaf.shape, leaf.dtype))
             else:
-                at = offset + self.program.words.output["gradient", p]
-                g = call_words.read(self.out, at, p.type)
+                g = words[self.program.words.output["gradient", p]]
                 found.append(type(leaf)(g) if isinstance(leaf, np.floating) else g)
         return found
-
-
-def _leaf_numbers(program: DerivativeProgram) -> dict[Any, int]:
-    """The number of the leaf that each parameter is, other than lengths."""
-    found: dict[Any, int] = {}
-    for kind, p in program.words.inputs:
-        if kind == "value" and not p.attribute.is_length:
-            found[p] = len(found)
-    return found
