@@ -398,7 +398,9 @@ class Bindings:
         asking = (code, place) in self.sought
         self.sought.add((code, place))
         there = kernels.is_compiled(op, dtype, scalars, asking=asking)
-        loop = kernels.forward(op, dtype, scalars) if there else None
+        loop = None
+        with contextlib.suppress(NotCompiled):
+            loop = kernels.forward(op, dtype, scalars) if there else None
         self.op_rows[code, place] = -call_plans.MANY if loop is None else loop.address
 
     def learn_large(self, code: int, scalars: int, is_f4: int) -> None:

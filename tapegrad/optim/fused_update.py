@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.kernels import build
 from tapegrad.kernels.codegen import kernel_table, rule_codegen
 from tapegrad.ops.large import COMPILED
@@ -70,7 +71,10 @@ class FusedUpdate:
         source = self.source(form, kind)
         if not build.is_compiled("kernel", source, kernel_table.ARGUMENTS, asking=asking):
             return None
-        loop = self._loops[key] = kernel_table.from_source(source)
+        try:
+            loop = self._loops[key] = kernel_table.from_source(source)
+        except NotCompiled:
+            return None
         return loop
 
     def source(self, form: Form, kind: Kind) -> str:

@@ -1,0 +1,38 @@
+"""What compiled code asks Python for, and is told."""
+
+import pytest
+
+from tapegrad.base.compile_stages import NotCompiled
+from tapegrad.dispatch import call_plans
+from tapegrad.kernels.codegen import kernel_table
+from tapegrad.native import install
+from tapegrad.native.abi import LargeRow, OpRow
+from tapegrad.ops.core import table
+
+pytestmark = pytest.mark.tapegrad_only("about compiled code")
+
+
+@pytest.mark.parametrize("missing", ["forward", "drive"])
+def test_a_kernel_that_another_process_compiles_is_looked_for_again(missing, monkeypatch):
+    def not_there(*args, **kwargs):
+        raise NotCompiled
+
+    bindings, op = install.installed.bindings, table["sigmoid"]
+    rows, large = bindings.op_rows.copy(), bindings.large_rows.copy()
+    large_row = bindings.large_rows[op.code]
+    kernel_table.forward.cache_clear()
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(kernel_table, missing, not_there)
+            large_row[LargeRow.kernels] = 0
+            bindings.learn_kernel(op.code, 0, False)
+            bindings.learn_large(op.code, 0, False)
+            assert bindings.op_rows[op.code, OpRow.kernels] == -call_plans.MANY
+            assert large_row[LargeRow.kernels] == 0
+        kernel_table.forward(op, "f8", 0)
+        bindings.learn_kernel(op.code, 0, False)
+        bindings.learn_large(op.code, 0, False)
+        assert bindings.op_rows[op.code, OpRow.kernels] > 0
+        assert large_row[LargeRow.kernels] != 0
+    finally:
+        bindings.op_rows[:], bindings.large_rows[:] = rows, large
