@@ -300,7 +300,7 @@ reciprocal = elementwise("reciprocal", np.reciprocal, x=lambda y: -y * y, domain
                          example=("tg.reciprocal(tg.tensor(4.0))", "tensor(0.2500)"))
 
 exp = elementwise("exp", np.exp, x=lambda y: y,
-                  complex=ANALYTIC, scalar="vmath.exp({0})",
+                  complex=ANALYTIC, scalar="vmath.exp({0})", single="single.exp({0})",
                   rare="vmath.exp_is_rare({0})", to_float=True, inplace=True, loop="f8",
                   doc="The exponential.",
                   example=("tg.exp(tg.tensor(0.0))", "tensor(1.)"))

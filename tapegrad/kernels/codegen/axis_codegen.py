@@ -25,6 +25,7 @@ from tapegrad.kernels.codegen.rule_codegen import (
 )
 from tapegrad.kernels.sweep.sweep_abi import DECIMAL_BITS
 from tapegrad.ops.core import CUSTOM, Formula, Op, table
+from tapegrad.ops.facets import Facets
 
 BY_HAND = {  # in `scan_loops`
     "clone", "cumprod", "cumprod_adjoint", "cumsum", "cumsum_adjoint", "logcumsumexp",
@@ -104,10 +105,12 @@ class Rows:
     """
 
     def __init__(
-        self, result: RowSymbol, loads: dict[str, bool], layout: Layout, only: int | None = None
-    ) -> None:
+        self, result: RowSymbol, loads: dict[str, bool], layout: Layout, only: int | None = None,
+        dtype: str = "f8",
+    ) -> None:  # fmt: skip
         self.loads = loads  # operands, and whether each has a value for every element
         self.layout = layout
+        self.dtype = dtype
         self.here = HERE[layout]
         self.lines: list[str] = []
         self._names: dict[Any, str] = {}  # of values for the whole row
@@ -198,7 +201,8 @@ class Rows:
                 return x.name
             text = f"{x.name}[{'at' if x.each else self.here}]"
         else:
-            form, _ = chain(x.name, "none")[-1]
+            single = table.get(x.name, Facets).single if self.dtype == "f4" else ""
+            form = single or chain(x.name, "none")[-1][0]
             text = form.format(*[self._write(arg, inner, each) for arg in x.args])
         if x.each:
             name = each[key] = f"e{len(self._names)}_{len(each)}"
@@ -321,7 +325,7 @@ def source(
     ones it takes one row of n elements, or n columns of `rows` elements.
     """
     expression, loads = _expression(op, adjoint)
-    lines = Rows(expression, loads, layout, only).lines
+    lines = Rows(expression, loads, layout, only, dtype).lines
     arrays = [*loads, "out"]
     arguments = ["n", *[f"{name}_at" for name in arrays], "extra"]
     if layout == "small":

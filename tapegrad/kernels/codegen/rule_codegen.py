@@ -236,7 +236,7 @@ HEADER = """\
 import math
 from math import copysign
 from tapegrad.kernels import vmath
-from tapegrad.kernels.vmath import TRIG_MAX
+from tapegrad.kernels.vmath import TRIG_MAX, single
 from tapegrad.kernels.memory import select{suffix} as select, {pointer} as pointer, i8, u1
 from tapegrad.kernels.memory import floor{suffix} as floor, plus{suffix} as plus
 from tapegrad.kernels.memory import room{suffix} as room

@@ -1,11 +1,12 @@
 """Elementary functions of one double, written so that LLVM vectorises the loop that calls them.
 
 Straight-line code: arithmetic, fma, bit casts and selects; no branch and no libm. Each
-function takes a float64, or a float32, which is computed in float64 and rounded once; integers
-become float64. Each is right for subnormals, infinities, NaN, signed zeros and huge arguments, but
-for one limit: `sin`, `cos` and `tan` give NaN beyond `TRIG_MAX`. A loop for any argument
-looks for one beyond it (a comparison, which vectorises) and repeats with `sin_any`, `cos_any` or
-`tan_any`, which branch to libm and so run one element at a time.
+function takes a float64, or a float32, which is computed in float64 and rounded once (those of
+`single` are computed in float32); integers become float64. Each is right for subnormals,
+infinities, NaN, signed zeros and huge arguments, but for one limit: `sin`, `cos` and `tan` give NaN
+beyond `TRIG_MAX`. A loop for any argument looks for one beyond it (a comparison, which vectorises)
+and repeats with `sin_any`, `cos_any` or `tan_any`, which branch to libm and so run one element at a
+time.
 
 Largest error found in 40,000 or more random arguments over the whole range, in units of the last
 place of the exact result (the tests hold the first three rows to 1, the others to 2, but
