@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapegrad.base.reference_counts import expected_count
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.tape.tape import Tape
 
 if TYPE_CHECKING:
     from tapegrad.autograd.workspace import Workspace
 
-OURS = 3  # references to an array that a rule has made: two of local names, one of the call's
+# References to an array that nobody else holds: from who calls, and in a variable here.
+GIVEN, OURS = expected_count(variables=2), expected_count(variables=1)
 
 
 class Adjoints:
@@ -46,14 +48,14 @@ class Adjoints:
         cell = work.cells[place]
         if not cell:
             if found.size <= sweep_abi.SMALL and not (  # the compiled sweep may write there
-                found.flags.carray and found.base is None and getrefcount(found) <= OURS
+                found.flags.carray and found.base is None and getrefcount(found) <= GIVEN
             ):
                 found = np.array(found, order="C")
             self.values[key] = found  # as `_hold`, which here would take as long again
             work.cells[place] = work.data(found) | 1
         elif cell & 1:
             total = self.values.pop(key)
-            if total.base is None and getrefcount(total) == 2:
+            if total.base is None and getrefcount(total) == OURS:
                 np.add(total, found, out=total)
             else:
                 total = np.asarray(total + found, order="C")  # without dimensions: a NumPy scalar

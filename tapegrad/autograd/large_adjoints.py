@@ -16,6 +16,7 @@ import numpy as np
 from tapegrad.autograd.adjoints import Adjoints
 from tapegrad.autograd.pullback import Saved
 from tapegrad.base.compile_stages import NotCompiled
+from tapegrad.base.reference_counts import expected_count
 from tapegrad.kernels.broadcast_plan import Grid, core, grid
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
@@ -34,6 +35,7 @@ from tapegrad.tape.tape import CODE_MASK, LISTED
 # The places of a grid: three operands, the adjoint, the result, the adjoints of the operands.
 G, Y, OUT = 3, 4, 5
 MSE_LOSS = rows["mse_loss"]
+OURS = expected_count(variables=1, holders=1)  # references to an adjoint that the sweep holds
 GROUP = 64  # rows that are added up in one go, at least
 
 
@@ -184,7 +186,7 @@ def _whole(
         and adjoint.base is None
         and adjoint.flags.c_contiguous
         and adjoint.flags.writeable
-        and getrefcount(adjoint) == 3
+        and getrefcount(adjoint) == OURS
     )
     g = values[G]
     out = adjoint if accumulate else np.empty(shape, g.dtype)

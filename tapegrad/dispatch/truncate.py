@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from sys import getrefcount
 
-from tapegrad.tape.tape import IN0, LISTED, SHAPE, WORD, Ended, Mark, Tape
+from tapegrad.tape.tape import IN0, LISTED, SHAPE, UNHELD, WORD, Ended, Mark, Tape
 from tapegrad.tensor import Tensor
 
 
@@ -30,8 +30,7 @@ def truncate(
         return True
     if (tape.hooks or tape.traces) and max(*tape.hooks, *tape.traces, 0) >= newest[0]:
         return False
-    # References of two lists, and the call's.
-    if max(map(getrefcount, newest)) > 3 and not _mark_all(tape, newest, leaves, inputs, name):
+    if max(map(getrefcount, newest)) > UNHELD and not _mark_all(tape, newest, leaves, inputs, name):
         return False
     dropped, forgotten = tape.keep[count:used], tape.leaves[leaves:]
     for leaf in forgotten:  # before the slot is another leaf's
@@ -67,7 +66,7 @@ def truncate_in_sweep(tape: Tape, mark: Mark, name: str, since: int) -> None:
     The records stay if one of them is referenced.
     """
     newest = tape.tokens[mark[1] : tape.used]
-    if not newest or max(map(getrefcount, newest)) > 3:
+    if not newest or max(map(getrefcount, newest)) > UNHELD:
         return
     for table in (tape.hooks, tape.traces):
         for position in [p for p in table if p >= newest[0]]:
@@ -99,9 +98,9 @@ def mark_escaped(tape: Tape, since: int, name: str, roots: list[Tensor]) -> None
 
 
 def _referenced(newest: list[int]) -> list[int]:
-    """The newest positions with references beside those of the tape, this list and the call."""
+    """The newest positions with references beside those of the tape and of this list."""
     counts = map(getrefcount, newest)
-    return [newest[i] for i, references in enumerate(counts) if references > 3]
+    return [newest[i] for i, references in enumerate(counts) if references > UNHELD]
 
 
 def _mark_all(tape: Tape, newest: list[int], leaves: int, inputs: int, name: str) -> bool:

@@ -28,6 +28,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from tapegrad.base.public_names import listed
+from tapegrad.base.reference_counts import expected_count
 from tapegrad.tape.records import Record, Records
 from tapegrad.tape.shape_table import Shape, shapes
 
@@ -57,6 +58,10 @@ SAVES = 1 << 30  # values are saved, not only static arguments
 # CPython shares its integers up to 256, so the reference count of such a position says nothing:
 # positions start above them.
 FIRST = 1000
+# References to a position that nobody holds: in `tokens`, in a copy of it too, and in a variable,
+# the table of escaped positions and a copy of that.
+_IN_TOKENS, UNHELD = expected_count(0, holders=1), expected_count(0, holders=2)
+_ESCAPED = expected_count(variables=1, holders=2)
 MIN_CAPACITY = 4096
 DROP_FLOOR = 1 << 20  # bytes of recorded results from which on `drop_tail` runs
 DEBT_FLOOR = 1 << 24  # bytes of recorded results before records are reclaimed
@@ -256,7 +261,7 @@ class Tape(Records):
         while index and not self.sweeping:
             if index == end:
                 index, end = first, -1
-            elif getrefcount(tokens[index - 1]) > 2:  # the list's reference and the call's
+            elif getrefcount(tokens[index - 1]) > _IN_TOKENS:
                 break
             else:
                 index -= 1
@@ -405,8 +410,8 @@ class Tape(Records):
 
     def forget_escaped(self) -> None:
         """Forget escaped positions once nobody references any; this reopens the fast paths."""
-        # The table's reference, this list's and the call's, and that of a record still there.
-        if all(getrefcount(p) <= 4 + (self.index(p) >= 0) for p in [*self.escaped]):
+        # A record that is still there has one reference more.
+        if all(getrefcount(p) <= _ESCAPED + (self.index(p) >= 0) for p in [*self.escaped]):
             self.escaped = {}
             self.set_mode()
 
@@ -459,8 +464,7 @@ class Tape(Records):
         self.sweeping = 1  # excludes other compactions and users of the workspace
         try:
             before, count = self.next, self.used
-            # Three references are those of two lists and the one of the call.
-            live = np.fromiter(map(getrefcount, self.tokens[:count]), np.int64, count) > 3
+            live = np.fromiter(map(getrefcount, self.tokens[:count]), np.int64, count) > UNHELD
             marks = live.astype(np.uint8)
             Tape.propagate(self, marks, count)
             dropped = None

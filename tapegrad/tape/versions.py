@@ -18,12 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.reference_counts import expected_count
 from tapegrad.tape.tape import Tape
 
 # storage -> [count, weak reference to its array, when it was last changed, and the position then on
 # each tape, by its serial number]
 _versions: dict[int, list[Any]] = {}
 _moments = 0  # changes so far
+# References to an array in a variable, and to the memory below that only a view shows.
+_OURS, _BELOW = expected_count(variables=1), expected_count(variables=1, holders=1)
 
 
 def root(array: np.ndarray) -> np.ndarray:
@@ -129,13 +132,13 @@ def alone(array: np.ndarray) -> np.ndarray:
 
     It is passed straight from where it was: only this function and `getrefcount` may hold it.
     """
-    if array.flags.c_contiguous and getrefcount(array) <= 2:
+    if array.flags.c_contiguous and getrefcount(array) <= _OURS:
         owner = array.base
         if owner is None or (
             type(owner) is np.ndarray
             and owner.base is None
             and owner.size == array.size
-            and getrefcount(owner) <= 3
+            and getrefcount(owner) <= _BELOW
         ):
             return array
     return array.copy(order="C")

@@ -366,3 +366,24 @@ def test_a_gradient_that_somebody_keeps_is_copied(tg):
     (Id.apply(a)).sum().backward()
     a.grad.zero_()
     assert kept[1].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("n", [2, 100_000])
+def test_other_gradients_are_not_added_to_one_that_somebody_keeps(tg, n):
+    kept = []
+
+    class Sevens(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            kept.append(g * 7)
+            return kept[-1]
+
+    x = tg.ones(n, requires_grad=True)
+    y = x * 2
+    ((y * 3).sum() + Sevens.apply(y).sum() + Sevens.apply(y).sum()).backward()
+    assert [(g == 7).all().item() for g in kept] == [True, True]
+    assert (x.grad == 34).all()

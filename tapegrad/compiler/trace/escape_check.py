@@ -13,8 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.base.reference_counts import expected_count
 from tapegrad.tape import versions
 from tapegrad.tensor import Tensor
+
+# References to a Tensor that a tuple holds, or a view of it, and a variable.
+HELD = expected_count(variables=1, holders=1)
 
 
 class _Taken(NamedTuple):
@@ -84,8 +88,7 @@ class EscapeCheck:
 def _kept(pair: Any) -> bool:
     """Whether there are references to a Tensor beside that of a tuple."""
     t = pair[0]
-    users = 3 + (type(t) is not Tensor)  # the tuple, the variable, the argument; what it shows
-    if sys.getrefcount(t) > users:
+    if sys.getrefcount(t) > HELD + (type(t) is not Tensor):  # what it shows holds it too
         return True
     base = t._base
-    return base is not None and sys.getrefcount(base) > 3  # the view, the variable, the argument
+    return base is not None and sys.getrefcount(base) > HELD

@@ -31,7 +31,7 @@ from tapegrad.compiler.ir.control_ops import (
     run_region,
 )
 from tapegrad.compiler.ir.graph import Graph, Guard, Node
-from tapegrad.compiler.trace.escape_check import EscapeCheck
+from tapegrad.compiler.trace.escape_check import HELD, EscapeCheck
 from tapegrad.dispatch.dispatch import called as go
 from tapegrad.lift.levels import Level
 from tapegrad.lift.lifted_tensor import Lifted
@@ -255,11 +255,10 @@ class Trace(Level):
         """The captured Tensors that can still change: they are referenced outside this trace."""
         found = list(self.captured.values())
         self.captured.clear()
-        ours = 3  # the list (of a base: the view), the variable below, the argument of the call
         return [
             t for t in found
-            if sys.getrefcount(t) > ours
-            or ((base := t._base) is not None and sys.getrefcount(base) > ours)
+            if sys.getrefcount(t) > HELD
+            or ((base := t._base) is not None and sys.getrefcount(base) > HELD)
         ]  # fmt: skip
 
     def follow(self, t: Tensor) -> Tensor:
