@@ -1,5 +1,5 @@
 # Everything runs in .venv, which is made when it is missing and renewed when pyproject.toml changes.
-# Only make and a Python from 3.11 to 3.13 are needed:  make demo,  or  make test PYTHON=python3.12
+# Only make and a Python from 3.11 to 3.14 are needed:  make demo,  or  make test PYTHON=python3.12
 
 PYTHON ?= python3
 # Worker processes of the test runs.
@@ -125,8 +125,8 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(PY):
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
-	  { echo "tapegrad needs Python 3.11 to 3.13: make ... PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' || \
+	  { echo "tapegrad needs Python 3.11 to 3.14: make ... PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 # A stamp is newer than pyproject.toml once its installation has succeeded.
