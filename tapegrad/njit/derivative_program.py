@@ -41,7 +41,8 @@ class Request(NamedTuple):
     """What is wanted of a function.
 
     The `arguments` that it is differentiated in, by number, and of which of its `results`: the
-    first number, or all.  Without `arguments` it is the function alone.
+    first number, or all.  Without `arguments` it is the function alone.  Unless it is `strong`, an
+    adjoint of zero times an infinity is NaN.
     """
 
     kinds: Kinds
@@ -49,6 +50,7 @@ class Request(NamedTuple):
     whole: bool = True
     tangents: bool = False
     restores: bool = True
+    strong: bool = True
 
 
 class DerivativeProgram:
@@ -75,6 +77,7 @@ class DerivativeProgram:
     def _text(self, function: Function) -> str:
         request = self.request
         emitter = DualEmitter() if request.tangents else Emitter()
+        emitter.strong = request.strong
         leaves = _leaves(self.result)
         # By the place of the component: the number of the leaf, and its type.
         self.result_leaves = {k: (j, t) for j, (k, t) in enumerate(leaves.items())}

@@ -56,6 +56,7 @@ class Emitter:
     """Writes one function."""
 
     words = 1  # of a number or a pointer
+    strong = True  # whether an adjoint of zero stays zero, whatever it is multiplied by
 
     def __init__(self) -> None:
         self.blocks: list[tuple[str, BlockCode]] = []
@@ -138,7 +139,8 @@ class Emitter:
                 return g if formula == 1 else self.apply("neg", g)
             return self.apply("mul", g, literal(float(formula), g.type))
         self.flags = "contract"
-        found = self.apply(partial.product, g, self.formula(formula, values, g.type))
+        product = partial.product if self.strong else "mul"
+        found = self.apply(product, g, self.formula(formula, values, g.type))
         self.flags = ""
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import math
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -95,23 +96,39 @@ class Evaluator:
         seeds: Sequence[Any] | None = None, directions: Sequence[Any] | None = None,
         check: Callable[[DerivativeProgram], None] = lambda program: None, restores: bool = True,
     ) -> Outcome:  # fmt: skip
-        """Run a program, after a check.
+        """Run a program, after a check; where it gives NaN, anew with strong products.
 
+        A product that is not strong makes NaN of zero and infinity, which no later sum or product
+        takes away.  It lets LLVM fuse multiplications and additions.
         `seeds` are the adjoints of the leaves of the result, 1 if none are given; `directions` are
         tangents of the leaves of all arguments.
         """
         originals, args = list(args), [call_words.contiguous(x) for x in args]
+        found = None
+        for strong in (False, True):
+            wanted = chosen, whole, directions is not None, restores, strong
+            program = self._program(args, wanted)
+            if not strong:
+                check(program)
+                self._refuse_overlap(program, originals)
+            written = program.written
+            given = [call_words.copied(x) if k in written else x for k, x in enumerate(args)]
+            found = _Call(program, given, seeds, directions).outcome(self, args)
+            if not _has_nan(found):
+                break
+        assert found is not None
+        return found
+
+    def _program(self, args: list[Any], wanted: tuple[Any, ...]) -> DerivativeProgram:
+        """The program for arguments like these."""
         types_key = call_words.quick_key(args)
-        key = (types_key, chosen, whole, directions is not None, restores)
+        key = (types_key, *wanted)
         program = None if types_key is None else self.known.get(key)
         if program is None:
-            program = program_of(self.f, Request(call_words.kinds_of(args), *key[1:]))
+            program = program_of(self.f, Request(call_words.kinds_of(args), *wanted))
             if types_key is not None:
                 self.known[key] = program
-        check(program)
-        self._refuse_overlap(program, originals)
-        given = [call_words.copied(x) if k in program.written else x for k, x in enumerate(args)]
-        return _Call(program, given, seeds, directions).outcome(self, args)
+        return program
 
     def _refuse_overlap(self, program: DerivativeProgram, args: list[Any]) -> None:
         """Refuse arrays that are written into under one name and seen under another."""
@@ -146,6 +163,13 @@ class Evaluator:
             f"{default_limit() >> 20} MB: shorten the loops that are differentiated as one, or "
             "differentiate their parts"
         )
+
+
+def _has_nan(found: Outcome) -> bool:
+    """Whether a derivative is NaN."""
+    moved = found.gradient_tangents or []
+    leaves = [*found.gradients, *moved, *call_words.leaves(found.tangent)]
+    return any(x is not None and math.isnan(np.vdot(x, x)) for x in leaves)
 
 
 class _Call:
