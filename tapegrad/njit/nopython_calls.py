@@ -150,13 +150,16 @@ class _Source:
                 )
         self.kinds = kinds
         normal = tuple([_in_order(t) for t in kinds])
-        self.program = program_of(f, Request(normal, tuple(sorted(self.chosen)), False))
+        request = Request(normal, tuple(sorted(self.chosen)), False)
+        # The first is run; where a derivative is NaN then, the second.
+        self.programs = [program_of(f, request._replace(strong=strong)) for strong in (False, True)]
+        self.program = self.programs[0]
         derivative.check_program(self.program)
+        prototype = ctypes.CFUNCTYPE(WORD, WORD, WORD, WORD)
         message = f"`{derivative.name}` of `{name_of(f)}` "
         self.space: dict[str, Any] = {
-            "np": np, "f": f, "address": ctypes.CFUNCTYPE(WORD, WORD, WORD, WORD)(
-                self.program.address
-            ),
+            "np": np, "f": f, "plain": prototype(self.programs[0].address),
+            "strong": prototype(self.programs[1].address),
             "no_memory": message + "takes more memory than there is",
             "raised": message + "raised, and the function did not when it was called to see what",
             "overlap": message + "got arrays that overlap, into one of which the function writes",
@@ -168,13 +171,22 @@ class _Source:
         lines = [f"def call({names}):", *(" " + line for line in self.lines())]
         exec("\n".join(lines), self.space)
         made = from_python(self.space["call"])
-        made.tapegrad_program = self.program  # which owns the code that is called
+        made.tapegrad_programs = self.programs  # which own the code that is called
         return made
 
     def lines(self) -> Iterator[str]:
         """The lines of the function."""
+        shadows: dict[Any, str] = {}
+        arrays: dict[int, Any] = {}
+        yield "for attempt in range(2):"
+        for line in self.attempt(arrays, shadows):
+            yield " " + line.replace("\n", "\n ")
+        yield f"return {self.result(arrays, shadows)}"
+
+    def attempt(self, arrays: dict[int, Any], shadows: dict[Any, str]) -> Iterator[str]:
+        """The lines of one call of a program; `arrays` and `shadows` get the names of arrays."""
         program = self.program
-        arrays = {}  # by the component: the name of the array in C order
+        # `arrays` are by the component: the name in C order, the text, the argument, the type.
         values: list[str] = []
         for k, t in enumerate(self.kinds):
             for text, part in _parts(f"a{k}", t):
@@ -195,7 +207,6 @@ class _Source:
         yield "words64, out64 = words.view(np.float64), out.view(np.float64)"
         if any(t == types.float32 for kind in self.kinds for t in _elements(kind)):
             yield "words32, out32 = words.view(np.float32), out.view(np.float32)"
-        shadows = {}
         for at, (kind, p) in enumerate(program.words.inputs):
             if kind == "value":
                 yield _written(at, p.type, values[at])
@@ -207,7 +218,8 @@ class _Source:
             else:
                 kind = "f32" if program.result_leaves[p][1] == types.float32 else "f64"
                 yield _written(at, kind, "1.0")
-        yield (f"status = address(words.ctypes.data, out.ctypes.data, {default_limit()})")
+        given = f"(words.ctypes.data, out.ctypes.data, {default_limit()})"
+        yield f"status = plain{given} if attempt == 0 else strong{given}"
         # What is read here is not freed before.
         alive = " + ".join(["words[0] * 0", *(f"{a[0]}.size" for a in arrays.values())])
         yield f"if {alive} < 0:\n  raise RuntimeError"
@@ -215,7 +227,13 @@ class _Source:
         yield f" f({', '.join(self.copies())})"
         yield " raise RuntimeError(raised)"
         yield "if status != 0:\n  raise MemoryError(no_memory)"
-        yield f"return {self.result(arrays, shadows)}"
+        yield "total = 0.0"
+        for name in shadows.values():
+            yield f"for g in {name}.flat:\n  total += g * 0.0"
+        for at, (kind, p) in enumerate(program.words.outputs):
+            if kind == "gradient":
+                yield f"total += {_read(at, p.type)} * 0.0"
+        yield "if total == total:\n  break"
 
     def checks(self, arrays: dict[int, Any]) -> Iterator[str]:
         """Refuse arrays that overlap, if the function writes into one."""
