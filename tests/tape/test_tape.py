@@ -2,11 +2,15 @@
 
 import gc
 import os
+import sys
 import threading
 import time
 import weakref
 
 import pytest
+
+from tapegrad.base.reference_counts import expected_count
+from tapegrad.tape.tape import FIRST, current
 
 pytestmark = pytest.mark.tapegrad_only("the tape")
 
@@ -531,3 +535,11 @@ def test_time_per_record_does_not_grow_with_the_chain(leaf):
 
     short, long = alone(run)
     assert long < 5 * short
+
+
+def test_positions_are_objects_of_their_own(tg):
+    """Small integers are shared, so that their reference counts would say nothing."""
+    y = tg.tensor([1.0], requires_grad=True) * 2.0
+    assert y._pos >= FIRST
+    count = sys.getrefcount(current.tape.tokens[len(current.tape) - 1])
+    assert count == expected_count(variables=0, holders=2)  # the list and the Tensor
