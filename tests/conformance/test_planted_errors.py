@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from tapegrad.kernels.codegen import axis_codegen, rule_codegen
 from tapegrad.kernels.codegen import kernel_table as kernels
-from tapegrad.kernels.codegen import rule_codegen
 from tapegrad.ops.core import Formula, table
 from tapegrad.tensor import Tensor
 from tests.conformance import checks
@@ -22,12 +22,15 @@ def fresh_kernels(op):
     mine = slice(op.code * kernels.PER_OP, (op.code + 1) * kernels.PER_OP)
     before = kernels.addresses[mine].copy()
     kernels.addresses[mine] = 0
-    kernels.adjoint.cache_clear()
+    made = kernels.adjoint, rule_codegen.adjoint_source, axis_codegen.source
+    for cached in made:
+        cached.cache_clear()
     try:
         yield
     finally:
         kernels.addresses[mine] = before
-        kernels.adjoint.cache_clear()
+        for cached in made:
+            cached.cache_clear()
 
 
 @contextmanager

@@ -276,7 +276,7 @@ while step < 20_000 or (time.monotonic() < last and not native_calls.planned):
         w -= 0.01 * w.grad
     w.grad = None
     pause = time.perf_counter() - start
-    if pause > 1.0 and step:
+    if pause > 1.0:
         pauses.append((step, pause))
     step += 1
 print(pauses, native_calls.planned is not None)
@@ -289,7 +289,7 @@ def test_no_step_of_a_training_loop_waits_for_a_compiler(folder):
         [sys.executable, "-c", TRAINING], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[] True"
-    assert done.stderr.count("tapegrad: compiling for this machine, once") == 1
+    assert done.stderr == ""  # where this process compiles, it says so
     assert disk_cache.folder() == folder
     with contextlib.suppress(FileNotFoundError):  # of a process that still writes there
         assert list(folder.glob("*.o"))
