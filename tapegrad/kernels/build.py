@@ -158,7 +158,11 @@ def load_or_ask(name: str, source: str, arity: int) -> int:
     key = _key(name, source, arity)
     if time.monotonic() < _next_look.get(key, 0.0):
         raise NotCompiled(name)
-    if disk.read(key) is None and compile_ahead.ask(name, source, arity):
+    with _lock:
+        code = disk.read(key)
+        if code is not None:
+            return _link(code)
+    if compile_ahead.ask(name, source, arity):
         _next_look[key] = time.monotonic() + _LOOKS
         raise NotCompiled(name)
     return load(name, source, arity)

@@ -12,20 +12,10 @@ from typing import Any
 
 import numpy as np
 from numba.core import errors
-from numba.core import types as _types
-from numba.core.registry import cpu_target
-from numba.core.typing.templates import AttributeTemplate
-from numba.extending import (
-    NativeValue,
-    infer_getattr,
-    lower_getattr,
-    models,
-    register_model,
-    unbox,
-)
 
 from tapegrad.base.locks import lock
 from tapegrad.kernels.flags import from_python
+from tapegrad.kernels.numba_callable import CallableType, registered
 from tapegrad.njit.derivative_program import Request, default_limit
 from tapegrad.njit.evaluation import program_of
 from tapegrad.njit.numba_front.components import components, scalar
@@ -87,8 +77,9 @@ class Face:
             return self._compiled[kinds]
 
 
-class DerivativeType(_types.Callable, _types.Opaque):
-    """Numba's type of one derivative: each has its own."""
+@registered
+class DerivativeType(CallableType):
+    """Numba's type of one derivative."""
 
     def __init__(self, face: Face) -> None:
         self.face = face
@@ -98,39 +89,9 @@ class DerivativeType(_types.Callable, _types.Opaque):
         """The signature of a call."""
         return types.Dispatcher(self.face.dispatcher(args, kws)).get_call_type(context, args, kws)
 
-    def get_call_signatures(self) -> tuple[list[Any], bool]:
-        """None: there is one for any types."""
-        return [], True
-
     def get_impl_key(self, signature: Any) -> Any:
         """The key that the code of a call is registered under."""
         return types.Dispatcher(self.face.dispatcher(signature.args, {})).get_impl_key(signature)
-
-
-register_model(DerivativeType)(models.OpaqueModel)
-
-
-@unbox(DerivativeType)
-def _unbox(typ: Any, obj: Any, c: Any) -> Any:
-    return NativeValue(c.context.get_dummy_value())
-
-
-@infer_getattr
-class _Attributes(AttributeTemplate):
-    key = DerivativeType
-
-    def resolve_njit(self, face: DerivativeType) -> DerivativeType:
-        return face
-
-
-@lower_getattr(DerivativeType, "njit")
-def _njit(context: Any, builder: Any, typ: Any, value: Any) -> Any:
-    return context.get_dummy_value()
-
-
-# Numba may be compiling already when a first `g.njit` in the source makes it load this module.
-cpu_target.typing_context.refresh()
-cpu_target.target_context.refresh()
 
 
 class _Source:

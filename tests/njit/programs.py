@@ -249,6 +249,16 @@ def arrexpr(a, b):
     return np.sum(np.exp(-a * b) * np.sin(a + 1.0)) + np.dot(a, b)
 
 
+# -- into whose argument is written
+@njit
+def scaled(x, a):
+    s = 0.0
+    for i in range(len(x)):
+        x[i] = math.sin(x[i]) * a
+        s += x[i]
+    return s
+
+
 def arguments():
     """The programs and small arguments for them."""
     n = np.random.default_rng(0).normal

@@ -6,24 +6,13 @@ import numpy as np
 import pytest
 from numba import njit
 
+from tests.njit.cases import A1, A2, B1, B2, collected_in, name_of
 from tests.njit.checking import check
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
 
-rng = np.random.default_rng(0)
-A1, B1 = rng.normal(size=7), rng.normal(size=7)
-A2, B2 = rng.normal(size=(4, 5)), rng.normal(size=(5, 3))
-A40 = rng.normal(size=40)
-IDX = np.array([2, 0, 5, 2, 6])
 CASES = []
-
-
-def case(*args, **options):
-    def keep(f):
-        CASES.append((njit(f), args, options))
-        return f
-
-    return keep
+case = collected_in(CASES)
 
 
 @case(A2, B2)
@@ -149,6 +138,6 @@ def classified(x):
     return s * x
 
 
-@pytest.mark.parametrize(("f", "args", "options"), CASES, ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(("f", "args", "options"), CASES, ids=name_of)
 def test_functions(f, args, options):
     check(f, args, **options)

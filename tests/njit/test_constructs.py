@@ -8,24 +8,13 @@ import numpy as np
 import pytest
 from numba import njit
 
+from tests.njit.cases import A1, A2, A40, B1, IDX, collected_in, name_of
 from tests.njit.checking import check
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
 
-rng = np.random.default_rng(0)
-A1, B1 = rng.normal(size=7), rng.normal(size=7)
-A2, B2 = rng.normal(size=(4, 5)), rng.normal(size=(5, 3))
-A40 = rng.normal(size=40)
-IDX = np.array([2, 0, 5, 2, 6])
 CASES = []
-
-
-def case(*args, **options):
-    def keep(f):
-        CASES.append((njit(f), args, options))
-        return f
-
-    return keep
+case = collected_in(CASES)
 
 
 @case(A1, IDX)
@@ -506,14 +495,12 @@ def stack_of_views(x):
     return s
 
 
-@pytest.mark.parametrize(("f", "args", "options"), CASES, ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(("f", "args", "options"), CASES, ids=name_of)
 def test_construct(f, args, options):
     check(f, args, **options)
 
 
-@pytest.mark.parametrize(
-    ("f", "args", "options"), CASES[::4], ids=lambda x: getattr(x, "__name__", "")
-)
+@pytest.mark.parametrize(("f", "args", "options"), CASES[::4], ids=name_of)
 def test_construct_where_bounds_are_checked(f, args, options):
     checked = njit(boundscheck=True)(f.py_func)
     check(checked, args, **options)

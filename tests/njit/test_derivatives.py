@@ -13,18 +13,9 @@ from numba import njit
 
 import tapegrad as tg
 from tapegrad.njit import evaluation
-from tests.njit.programs import chol, rosen
+from tests.njit.programs import chol, rosen, scaled
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
-
-
-@njit
-def scaled(x, a):
-    s = 0.0
-    for i in range(len(x)):
-        x[i] = math.sin(x[i]) * a
-        s += x[i]
-    return s
 
 
 @njit

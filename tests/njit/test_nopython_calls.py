@@ -1,6 +1,5 @@
 """Derivatives called from Numba's nopython code."""
 
-import math
 from typing import NamedTuple
 
 import numba
@@ -10,17 +9,9 @@ from numba import njit
 from numba.core.errors import TypingError
 
 import tapegrad as tg
+from tests.njit.programs import scaled
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
-
-
-@njit
-def f(x, a):
-    s = 0.0
-    for i in range(len(x)):
-        x[i] = math.sin(x[i]) * a
-        s += x[i]
-    return s
 
 
 @njit
@@ -36,7 +27,7 @@ class Pair(NamedTuple):
     b: float
 
 
-both, gradient = tg.value_and_grad(f, (0, 1)), tg.grad(f)
+both, gradient = tg.value_and_grad(scaled, (0, 1)), tg.grad(scaled)
 of_pair = tg.grad(g, (1, 0))
 
 

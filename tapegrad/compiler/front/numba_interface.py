@@ -13,17 +13,8 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, errors, types
 from numba.core.imputils import impl_ret_new_ref
-from numba.core.registry import cpu_target
-from numba.core.typing.templates import AttributeTemplate, Signature
-from numba.extending import (
-    NativeValue,
-    infer_getattr,
-    lower_builtin,
-    lower_getattr,
-    models,
-    register_model,
-    unbox,
-)
+from numba.core.typing.templates import Signature
+from numba.extending import lower_builtin
 from numba.np.arrayobj import _empty_nd_impl, make_array
 from numba.np.numpy_support import as_dtype, from_dtype
 
@@ -32,6 +23,7 @@ from tapegrad.compiler.front import dispatch_cache
 from tapegrad.compiler.front.dispatch_cache import Table
 from tapegrad.compiler.front.foreign import NUMBER, Form, Input, Source, leaves
 from tapegrad.compiler.front.specialization import ARRAY, FLOAT, STATIC, Leaf
+from tapegrad.kernels.numba_callable import CallableType, registered
 
 WORD, BYTE = ir.IntType(64), ir.IntType(8)
 ADDRESS = BYTE.as_pointer()
@@ -100,8 +92,9 @@ class Face:
 _ELEMENTS = frozenset(types.integer_domain | types.real_domain | {types.boolean})
 
 
-class FaceType(types.Callable, types.Opaque):
-    """Numba's type of one compiled function: each has its own."""
+@registered
+class FaceType(CallableType):
+    """Numba's type of one compiled function."""
 
     def __init__(self, face: Face) -> None:
         self.face = face
@@ -114,39 +107,9 @@ class FaceType(types.Callable, types.Opaque):
         given = [types.float64 if i.kind == FLOAT else types.unliteral(t) for t, i in pairs]
         return Signature(call.type(call.returned.form), tuple(given), None)
 
-    def get_call_signatures(self) -> tuple[list[Signature], bool]:
-        """None: there is one for any ranks and dtypes."""
-        return [], True
-
     def get_impl_key(self, signature: Signature) -> Any:
         """The key that the code of a call is registered under."""
         return self.face.call(signature.args, {}).lower
-
-
-register_model(FaceType)(models.OpaqueModel)
-
-
-@unbox(FaceType)
-def _unbox(typ: Any, obj: Any, c: Any) -> Any:
-    return NativeValue(c.context.get_dummy_value())
-
-
-@infer_getattr
-class _Attributes(AttributeTemplate):
-    key = FaceType
-
-    def resolve_njit(self, face: FaceType) -> FaceType:
-        return face
-
-
-@lower_getattr(FaceType, "njit")
-def _njit(context: Any, builder: Any, typ: Any, value: Any) -> Any:
-    return context.get_dummy_value()
-
-
-# Numba may be compiling already when a first `f.njit` in the source makes it load this module.
-cpu_target.typing_context.refresh()
-cpu_target.target_context.refresh()
 
 
 class _Call:

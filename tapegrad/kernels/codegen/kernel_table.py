@@ -113,12 +113,11 @@ def forward(op: Op, dtype: str, scalars: int) -> Kernel | None:
 
 def from_source(source: str) -> Kernel:
     """The loop that a generated source defines."""
-    return _launchable("kernel", source)
+    return _launchable(build.load_or_ask("kernel", source, ARGUMENTS))
 
 
-def _launchable(name: str, source: str) -> Kernel:
+def _launchable(address: int) -> Kernel:
     """A loop, once that can be had which calls it for each row: nothing is half done for want."""
-    address = build.load_or_ask(name, source, ARGUMENTS)
     drive("rows", 1)
     return Kernel(address, _function(address))
 
@@ -133,10 +132,7 @@ def is_compiled(op: Op, dtype: str, scalars: int, *, asking: bool) -> bool:
 def pullback(op: Op, operand: int, dtype: str, scalars: int) -> Kernel | None:
     """The loop that hands an adjoint on to one operand of an operation, if it has one."""
     address = adjoint(op, operand, dtype, scalars)
-    if not address:
-        return None
-    drive("rows", 1)
-    return Kernel(address, _function(address))
+    return _launchable(address) if address else None
 
 
 @cache
@@ -199,7 +195,7 @@ def loop(
     if waiting:
         address = build.load(name, text, ARGUMENTS)
         return Kernel(address, _function(address))
-    return _launchable(name, text)
+    return _launchable(build.load_or_ask(name, text, ARGUMENTS))
 
 
 @cache
