@@ -69,6 +69,7 @@ LAZY: dict[tuple[str, str], str] = {
     ("tapegrad.autograd", "tapegrad.autograd.forward_ad"): "a name that users import from it",
     ("tapegrad.autograd", "tapegrad.autograd.functional"): "a name that users import from it",
     ("tapegrad.transforms.numba_functions", "tapegrad.njit.derivatives"): "of Numba's functions",
+    ("tapegrad.numpy_face.methods", "tapegrad.njit.tensor_calls"): "Numba asks for a Tensor's type",
 }
 
 # Who may import the compilers, and the one file that may say njit.

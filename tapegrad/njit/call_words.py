@@ -10,7 +10,7 @@ import numpy as np
 from numba import typeof
 from numba.np.numpy_support import as_dtype
 
-from tapegrad.njit.numba_front.components import components, scalar
+from tapegrad.njit.numba_front.components import components, scalar, tuple_like
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.three_address_code import FLOATS, Unsupported
 
@@ -52,17 +52,8 @@ def kind_of(x: Any) -> NumbaType:
         return types.Array(typeof(x).dtype, x.ndim, "C")
     t = typeof(x)
     if isinstance(x, tuple):
-        return _of_tuple(t, [kind_of(part) for part in x])
+        return tuple_like(t, [kind_of(part) for part in x])
     return types.unliteral(t)
-
-
-def _of_tuple(t: NumbaType, parts: list[NumbaType]) -> NumbaType:
-    if isinstance(t, types.BaseNamedTuple):
-        cls = t.instance_class
-        if len(set(parts)) == 1 and parts:
-            return types.NamedUniTuple(parts[0], len(parts), cls)
-        return types.NamedTuple(parts, cls)
-    return types.BaseTuple.from_types(parts)
 
 
 def quick_key(args: Sequence[Any]) -> Any:

@@ -130,6 +130,13 @@ class DerivativeProgram:
         self.release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.release_address)
 
 
+def written_arguments(f: Dispatcher, kinds: Kinds) -> tuple[frozenset[int], NumbaType]:
+    """The arguments whose arrays a function writes into, and the type of its result."""
+    with _compiling():
+        code = code_of(f, kinds)
+        return _written(function_of(code)), code.result
+
+
 def _written(function: Function) -> frozenset[int]:
     """The arguments whose arrays the function writes into."""
     classes = {function.alias_class(v.args[0]) for v in function.instructions() if v.op == "store"}

@@ -6,7 +6,7 @@ import ctypes
 import inspect
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,7 +110,7 @@ class Evaluator:
             program = self._program(args, wanted)
             if not strong:
                 check(program)
-                self._refuse_overlap(program, originals)
+                self.refuse_overlap(program.written, originals)
             written = program.written
             given = [call_words.copied(x) if k in written else x for k, x in enumerate(args)]
             found = _Call(program, given, seeds, directions).outcome(self, args)
@@ -130,9 +130,9 @@ class Evaluator:
                 self.known[key] = program
         return program
 
-    def _refuse_overlap(self, program: DerivativeProgram, args: list[Any]) -> None:
+    def refuse_overlap(self, written: Iterable[int], args: Sequence[Any]) -> None:
         """Refuse arrays that are written into under one name and seen under another."""
-        for k in program.written:
+        for k in written:
             for a in call_words.leaves(args[k]):
                 if isinstance(a, np.ndarray) and call_words.overlaps_itself(a):
                     self._overlap(k, k)
@@ -255,6 +255,8 @@ class _Call:
             leaf = self.leaves[number]
             if p.type == "ptr":
                 found.append(shadows[p] if p in shadows else np.zeros(leaf.shape, leaf.dtype))
+            elif ("gradient", p) not in self.program.words.output:  # an integer, in a tuple
+                found.append(None)
             else:
                 g = words[self.program.words.output["gradient", p]]
                 found.append(type(leaf)(g) if isinstance(leaf, np.floating) else g)

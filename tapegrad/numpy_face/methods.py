@@ -109,6 +109,13 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleTy
     return array_api
 
 
+def numba_type(self: Tensor) -> Any:
+    """What Numba takes a Tensor for: a call of a function that it compiles is one record."""
+    from tapegrad.njit.tensor_calls import TENSOR
+
+    return TENSOR
+
+
 def dlpack(
     self: Tensor, *, stream: Any = None, max_version: tuple[int, int] | None = None,
     dl_device: Any = None, copy: bool | None = None,
@@ -285,7 +292,7 @@ def take(self: Tensor, index: Indices, axis: int | None = None) -> Tensor:
 
 
 cumsum, cumprod = _scan_method(r.cumsum), _scan_method(scans.cumprod)
-METHODS: dict[str, Callable[..., Any]] = {
+METHODS: dict[str, Any] = {
     f.__name__: f
     for f in (
         astype, copy, fill, conj, compress, searchsorted, dot, transpose, reshape, ravel, flatten,
@@ -300,4 +307,5 @@ METHODS: dict[str, Callable[..., Any]] = {
 } | {"conjugate": conj, "__getattr__": missing, "__array__": array,
     "__array_namespace__": array_namespace, "__dlpack__": dlpack,
     "__dlpack_device__": dlpack_device, "to_device": to_device,
+    "_numba_type_": property(numba_type),
     "__round__": rounded, "__trunc__": truncated}  # fmt: skip

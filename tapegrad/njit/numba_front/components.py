@@ -98,3 +98,13 @@ def lengths(ops: list[Operand], t: NumbaType) -> list[Operand]:
 def leaves(value: Any) -> list[Any]:
     """The numbers of a tuple of tuples."""
     return [x for part in value for x in leaves(part)] if isinstance(value, tuple) else [value]
+
+
+def tuple_like(t: NumbaType, parts: list[NumbaType]) -> NumbaType:
+    """The type of a tuple, named if another is, of parts of given types."""
+    if isinstance(t, types.BaseNamedTuple):
+        cls = t.instance_class
+        if len(set(parts)) == 1 and parts:
+            return types.NamedUniTuple(parts[0], len(parts), cls)
+        return types.NamedTuple(parts, cls)
+    return types.BaseTuple.from_types(parts)

@@ -11,7 +11,7 @@ from numba.core.dispatcher import Dispatcher
 
 from tapegrad.njit.numba_front import array_library
 from tapegrad.njit.numba_front.calls import Calls
-from tapegrad.njit.numba_front.components import components, element_of, leaves, scalar
+from tapegrad.njit.numba_front.components import components, element_of, leaves, scalar, tuple_like
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import is_index
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
@@ -372,5 +372,5 @@ def _owned(writer: Calls, found: Found) -> Found:
     if isinstance(t, types.BaseTuple):
         parts = [_owned(writer, part) for part in writer.parts(ops, t)]
         all_ops = [x for part, _ in parts for x in part]
-        return all_ops, types.BaseTuple.from_types([kind for _, kind in parts])
+        return all_ops, tuple_like(t, [kind for _, kind in parts])
     return found

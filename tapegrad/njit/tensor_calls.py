@@ -1,0 +1,96 @@
+"""Calls, in Python code, of functions that Numba compiles with Tensors among the arguments.
+
+Numba asks a Tensor for its type by `_numba_type_`, and gets `TENSOR`.  When it sets out to compile
+a function for that, its event "numba:compile" tells which dispatcher does, and `TensorCalls` takes
+the place of `_compile_for_args` in this one dispatcher: by that name Numba's C code asks what to
+call with arguments of types that nothing is compiled for yet.  What is compiled goes as ever.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from numba.core import errors, event
+from numba.core.dispatcher import OmittedArg
+from numba.core.imputils import lower_constant
+from numba.core.registry import CPUDispatcher, cpu_target
+from numba.extending import models, register_model
+
+from tapegrad.njit import call_words
+from tapegrad.njit.call_records import NumbaCall
+from tapegrad.njit.numba_front.objects import NumbaType, types
+from tapegrad.njit.recorded_call import Callee, RecordedCall
+from tapegrad.tensor import Tensor
+
+
+class TensorType(types.Opaque):  # type: ignore[misc]
+    """Numba's type of a Tensor: nothing is compiled for it."""
+
+
+TENSOR = TensorType("Tensor")
+register_model(TensorType)(models.OpaqueModel)
+
+
+@lower_constant(TensorType)  # type: ignore[no-untyped-call, untyped-decorator]
+def _constant(context: Any, builder: Any, typ: Any, value: Any) -> NoReturn:
+    raise TypeError(
+        "a function that Numba compiles reads a Tensor that it was not given: pass it as an "
+        "argument"
+    )
+
+
+cpu_target.target_context.refresh()  # Numba may be compiling what reads one
+
+
+class _CompileListener(event.Listener):
+    """Finds the dispatchers that are called with Tensors."""
+
+    def on_start(self, event: Any) -> None:
+        """Have a dispatcher ask `TensorCalls`, if it is about to compile for Tensors."""
+        f = event.data["dispatcher"]
+        if (
+            isinstance(f, CPUDispatcher)
+            and not f.targetoptions.get("forceobj")
+            and any(map(_mentions_tensor, event.data["args"]))
+            and "_compile_for_args" not in vars(f)
+        ):
+            vars(f)["_compile_for_args"] = TensorCalls(f)
+            raise errors.ForceLiteralArg(())  # Numba begins anew, by `_compile_for_args`
+
+    def on_end(self, event: Any) -> None:
+        """Nothing: only beginnings are of interest."""
+
+
+event.register("numba:compile", _CompileListener())  # type: ignore[no-untyped-call]
+
+
+def _mentions_tensor(t: NumbaType) -> bool:
+    """Whether a type is that of a Tensor, or of a tuple or list of some."""
+    if isinstance(t, types.BaseTuple):
+        return any(map(_mentions_tensor, t))
+    return t is TENSOR or (isinstance(t, types.List) and _mentions_tensor(t.dtype))
+
+
+def _has_tensor(x: Any) -> bool:
+    return isinstance(x, Tensor) or (isinstance(x, tuple | list) and any(map(_has_tensor, x)))
+
+
+class TensorCalls:
+    """What a dispatcher is to call with arguments that nothing is compiled for."""
+
+    def __init__(self, f: CPUDispatcher) -> None:
+        self.callee = Callee(f)
+
+    def __call__(self, *args: Any, **kws: Any) -> Any:
+        """What to call: compiled code; or, with Tensors, `called`."""
+        if any(map(_has_tensor, args)):
+            return self.called
+        f: Any = self.callee.f
+        return type(f)._compile_for_args(f, *args, **kws)
+
+    def called(self, *args: Any) -> Any:
+        """Call the function, as one record."""
+        given = tuple([x.value if isinstance(x, OmittedArg) else x for x in args])
+        tensors = [t for x in given for t in call_words.leaves(x) if isinstance(t, Tensor)]
+        call = RecordedCall(self.callee, given, tensors)
+        return call.in_form(NumbaCall.apply(call, *tensors))

@@ -1,0 +1,357 @@
+"""Calls of functions that Numba compiles with Tensors, in the midst of other code."""
+
+import gc
+import math
+import pickle
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numba import jit, njit
+from numba.core.errors import TypingError
+
+import tapegrad as tg
+
+pytestmark = pytest.mark.tapegrad_only("no other library has this")
+
+
+@njit
+def waves(x, k):
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        y[i] = math.sin(x[i]) * k + x[i] * x[(i + 1) % len(x)]
+    return y
+
+
+def waves_of_arrays(x, k):
+    return np.sin(x) * k + x * np.roll(x, -1)
+
+
+@njit
+def several(x, n):
+    return x.sum(), x * x[0], n + 1, x[0] > 0
+
+
+@njit
+def square_in_place(x, out):
+    for i in range(len(x)):
+        x[i] *= x[i]
+        out[i] = x[i]
+    return x.sum()
+
+
+@njit
+def product(a, b=2.0):
+    return a * a * b
+
+
+class Point(NamedTuple):
+    a: float
+    b: np.ndarray
+
+
+@njit
+def of_structures(p, q, flag=None):
+    return p.a * p.b.sum() + q[0] ** q[1]
+
+
+def model(f):
+    return lambda x: tg.sin(f(x * 2.0, 3.0)).sum()
+
+
+X = tg.tensor([0.3, 1.2, -0.7])
+V = tg.tensor([1.0, 2.0, -1.0])
+BATCH = tg.tensor(np.random.default_rng(0).normal(size=(4, 3)))
+
+
+def swept(f, x):
+    x = x.clone().requires_grad_()
+    f(x).backward()
+    return x.grad
+
+
+def swept_twice(f, x):
+    x = x.clone().requires_grad_()
+    (g,) = tg.autograd.grad(f(x), x, create_graph=True)
+    (g * V).sum().backward()
+    return x.grad
+
+
+TRANSFORMS = {
+    "value": lambda f: f(X),
+    "backward": lambda f: swept(f, X),
+    "create_graph": lambda f: swept_twice(f, X),
+    "grad": lambda f: tg.grad(f)(X),
+    "jvp": lambda f: tg.jvp(f, (X,), (V,))[1],
+    "linearize": lambda f: tg.linearize(f, X)[1](V),
+    "hvp": lambda f: tg.hvp(f)(X, V),
+    "hessian": lambda f: tg.hessian(f)(X),
+    "jacrev of grad": lambda f: tg.jacrev(tg.grad(f))(X),
+    "jacfwd of grad": lambda f: tg.jacfwd(tg.grad(f))(X),
+    "grad of jvp": lambda f: tg.grad(lambda x: tg.jvp(f, (x,), (V,))[1])(X),
+    "vmap": lambda f: tg.vmap(f)(BATCH),
+    "vmap of grad": lambda f: tg.vmap(tg.grad(f))(BATCH),
+    "vmap of hessian": lambda f: tg.vmap(tg.hessian(f))(BATCH),
+    "grad of vmap": lambda f: tg.grad(lambda xs: tg.vmap(f)(xs).sum())(BATCH),
+    "jit": lambda f: tg.jit(f)(X),
+    "jit of grad": lambda f: tg.jit(tg.grad(f))(X),
+    "grad of jit": lambda f: tg.grad(tg.jit(f))(X),
+    "jit of hessian": lambda f: tg.jit(tg.hessian(f))(X),
+    "jit of jvp": lambda f: tg.jit(lambda x: tg.jvp(f, (x,), (V,))[1])(X),
+    "jit of vmap of grad": lambda f: tg.jit(tg.vmap(tg.grad(f)))(BATCH),
+    "vmap of jit": lambda f: tg.vmap(tg.jit(f))(BATCH),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_agree_with_the_same_model_of_array_functions(name):
+    found, expected = (TRANSFORMS[name](model(f)) for f in (waves, waves_of_arrays))
+    assert isinstance(found, tg.Tensor)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12, atol=1e-14)
+
+
+def test_differences():
+    assert tg.autograd.gradcheck(lambda x: several(x, 1)[:2], (X.clone().requires_grad_(),))
+    x, k = X.clone().requires_grad_(), tg.tensor(3.0, requires_grad=True)
+    assert tg.autograd.gradcheck(waves, (x, k))
+    assert tg.autograd.gradgradcheck(waves, (x, k))
+
+
+def test_float32():
+    x = X.to(tg.float32)
+    value, gradient = tg.value_and_grad(model(waves))(x)
+    assert value.dtype == gradient.dtype == tg.float32
+    np.testing.assert_allclose(gradient.numpy(), tg.grad(model(waves))(X).numpy(), rtol=1e-5)
+    assert tg.jit(tg.grad(model(waves)))(x).dtype == tg.float32
+
+
+def test_results_come_back_in_their_form():
+    x = X.clone().requires_grad_()
+    total, scaled, number, positive = several(x, 3)
+    assert total.requires_grad
+    assert scaled.requires_grad
+    assert not number.requires_grad
+    assert total.shape == number.shape == ()
+    assert number.dtype == tg.int64
+    assert positive.dtype == tg.bool
+    (total * scaled).sum().backward()
+    expected = tg.grad(lambda x: (x.sum() * x * x[0]).sum())(X)
+    np.testing.assert_allclose(x.grad.numpy(), expected.numpy())
+
+    def mixed(x):
+        total, scaled, number, _ = several(x, 3)
+        return total * scaled.sum() * number
+
+    gradient = tg.jit(tg.grad(mixed))(X)
+    np.testing.assert_allclose(gradient.numpy(), 4 * expected.numpy())
+    assert tg.vmap(lambda x: several(x, 3))(BATCH)[2].tolist() == [4] * 4
+
+    @njit
+    def structure(x):
+        return Point(x[0], x), None
+
+    point, nothing = structure(x)
+    assert type(point) is Point
+    assert nothing is None
+    assert not np.shares_memory(point.b.detach().numpy(), x.detach().numpy())
+
+
+def test_tensors_in_tuples():
+    def f(x):
+        return of_structures(Point(x[0], x), (x[1], 3))
+
+    def expected(x):
+        return x[0] * x.sum() + x[1] ** 3
+
+    for transform in (tg.grad, tg.hessian, lambda f: tg.jit(tg.grad(f))):
+        np.testing.assert_allclose(transform(f)(X).numpy(), transform(expected)(X).numpy())
+    with pytest.raises(TypeError, match=r"got a list with Tensors as argument 1: pass a tuple"):
+        waves(X, [X, X])
+
+
+def test_what_requires_grad_decides():
+    x = X.clone().requires_grad_()
+    assert not waves(X, 3.0).requires_grad
+    assert waves(x, 3.0).requires_grad
+    with tg.no_grad():
+        assert not waves(x, 3.0).requires_grad
+    assert waves(X, tg.tensor(3.0, requires_grad=True)).requires_grad
+    assert product(tg.tensor(3)).item() == 18
+    np.testing.assert_array_equal(waves(x, 3.0).detach().numpy(), waves(X.numpy(), 3.0))
+
+
+def test_arguments_are_not_written_into():
+    out = np.zeros(3)
+    for f in (
+        lambda x: square_in_place(x, out) * 1.0,
+        tg.jit(lambda x: square_in_place(x, out) * 1.0),
+    ):
+        x = X.clone()
+        np.testing.assert_allclose(tg.grad(f)(x).numpy(), 2 * X.numpy())
+        np.testing.assert_array_equal(x.numpy(), X.numpy())
+        np.testing.assert_array_equal(out, np.zeros(3))
+    with pytest.raises(ValueError, match=r"writes into argument 0, whose memory overlaps"):
+        square_in_place(x, x)
+
+
+def test_a_derivative_reads_what_the_call_has_read():
+    table = np.arange(3.0)
+
+    @njit
+    def look_up(x, table):
+        return x[0] * table[1]
+
+    x = X.clone().requires_grad_()
+    y = look_up(x, table)
+    table[1] = 100.0
+    y.backward()
+    assert x.grad[0] == 1.0
+    doubled = x * 2.0
+    y = look_up(doubled, table)
+    doubled.add_(1.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+def test_keywords_and_defaults():
+    x = tg.tensor(3.0, requires_grad=True)
+    assert tg.autograd.grad(product(x), x)[0] == 12.0
+    assert tg.autograd.grad(product(x, b=5.0), x)[0] == 30.0
+
+    @njit
+    def star(a, *rest):
+        return a * rest[0].sum() + rest[1]
+
+    np.testing.assert_array_equal(tg.grad(lambda x: star(2.0, x, 3.0))(X).numpy(), [2.0] * 3)
+
+
+def test_loops_and_branches_of_compiled_programs():
+    x = tg.tensor([1.5, 0.5])
+
+    def scan(f):
+        return lambda x: tg.scan(lambda c, v: (f(c, v), c), x[0], x)[0]
+
+    def loop(f):
+        return lambda x: tg.fori_loop(0, 3, lambda i, c: f(c, x[1]), x[0])
+
+    def branch(f):
+        return lambda x: tg.cond(x[0] > 0, lambda: f(x[0], x[1]), lambda: x[1])
+
+    for around in (scan, loop, branch):
+        found, expected = (
+            tg.jit(tg.grad(around(f)))(x) for f in (product, lambda a, b=2.0: a * a * b)
+        )
+        np.testing.assert_allclose(found.numpy(), expected.numpy())
+
+
+def test_linear_in_weights():
+    def f(w):
+        return (tg.vjp(lambda x: waves(x, 3.0), X)[1](w)[0] * V).sum()
+
+    expected = tg.jvp(lambda x: waves_of_arrays(x, 3.0), (X,), (V,))[1]
+    np.testing.assert_allclose(tg.grad(f)(X).numpy(), expected.numpy())
+
+
+def test_calls_without_tensors_go_as_ever():
+    @njit
+    def f(x):
+        return x[0] * 2.0
+
+    assert f(np.ones(2)) == 2.0
+    before = f.signatures
+    assert f(X.clone().requires_grad_()).item() == 0.6
+    assert f(np.ones(2)) == 2.0
+    assert type(f(np.ones(2))) is float
+    assert f.signatures == before
+    assert f(np.ones(2, np.float32)) == 2.0
+    with pytest.raises(TypingError, match="Cannot determine Numba type"):
+        f(object())
+    again = pickle.loads(pickle.dumps(product))
+    assert again(3.0) == 18.0
+
+    @jit(forceobj=True)
+    def of_objects(x):
+        return x * 2.0
+
+    assert of_objects(X)[1] == 2.4
+
+
+def test_nothing_keeps_a_function_alive():
+    @njit
+    def f(x):
+        return x[0] * 2.0
+
+    f(X.clone().requires_grad_()).backward()
+    found = weakref.ref(f)
+    del f
+    gc.collect()
+    assert found() is None
+
+
+def test_exceptions_are_the_callers():
+    @njit
+    def positive(x):
+        if x[0] < 0:
+            raise ValueError("negative")
+        return x[0]
+
+    for f in (positive, tg.jit(lambda x: positive(x) * 2.0)):
+        f(tg.ones(2))
+        with pytest.raises(ValueError, match="negative"):
+            f(-tg.ones(2))
+
+
+def test_shapes_that_depend_on_values():
+    @njit
+    def ones(x):
+        n = 0
+        for v in x:
+            n += v > 0
+        return np.ones(n) * x[0]
+
+    assert ones(X).shape == (2,)
+    assert ones(tg.abs(X)).shape == (3,)
+    f = tg.jit(lambda x: ones(x).sum())
+    f(X)
+    with pytest.raises(RuntimeError, match=r"`ones` returned an array of shape \(3,\)"):
+        f(tg.abs(X))
+    with pytest.raises(RuntimeError, match="shapes must not depend on values"):
+        tg.vmap(ones)(BATCH)
+
+
+def test_what_is_refused():
+    @njit
+    def sorts(x):
+        return np.sort(x)[0]
+
+    with pytest.raises(NotImplementedError, match=r"`sorts`.*`np.sort` of array"):
+        sorts(X)
+
+    @njit
+    def reads():
+        return X
+
+    with pytest.raises(TypeError, match="reads a Tensor that it was not given"):
+        reads()
+    third = tg.grad(tg.grad(tg.grad(lambda a: product(a, a))))
+    with pytest.raises(NotImplementedError, match="a third derivative of `product`"):
+        third(tg.tensor(2.0))
+    inner = lambda a: tg.jvp(lambda a: product(a), (a,), (a,))[1]
+    with pytest.raises(NotImplementedError, match="forward derivative of `product`"):
+        tg.jvp(inner, (tg.tensor(2.0),), (tg.tensor(1.0),))
+
+
+def test_two_threads():
+    @njit
+    def f(x, k):
+        return waves(x, k).sum()
+
+    xs = [X * (k + 1) for k in range(8)]
+    gradient = tg.grad(lambda x: f(x, 3.0) * 1.0)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(gradient, xs))
+    for x, g in zip(xs, found, strict=True):
+        expected = tg.grad(lambda x: waves_of_arrays(x, 3.0).sum())(x)
+        np.testing.assert_allclose(g.numpy(), expected.numpy())
