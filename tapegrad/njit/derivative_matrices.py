@@ -68,7 +68,8 @@ class _Matrix(NumbaDerivative):
 class Jacobian(_Matrix):
     """`jacfwd`, `jacrev`, or `jacobian`, which takes what is fewer."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def evaluated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The matrix."""
         given, chosen = self.prepared(args, kwargs)
         self.check_strict(given, chosen)
         value = self.evaluator.run(given, ()).value
@@ -118,7 +119,8 @@ def zero_seeds(leaves: Sequence[Any]) -> list[Array]:
 class Hessian(_Matrix):
     """`hessian`, one column at a time, forward over reverse."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def evaluated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The matrix."""
         given, chosen = self.prepared(args, kwargs)
         inputs = [leaf for k in chosen for leaf in call_words.leaves(given[k])]
         value: Any = None
@@ -148,6 +150,11 @@ class HessianProduct(NumbaDerivative):
 
     def __call__(self, x: Any, v: Any) -> Any:
         """The Hessian at `x` times `v`."""
+        return super().__call__(x, v)
+
+    def evaluated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The product, of an array or a number."""
+        x, v = args
         given, chosen = self.prepared((x,), {})
         directions = tangents_of(self.evaluator, given, (v,), chosen)
         found = self.evaluator.run(

@@ -18,7 +18,6 @@ from tapegrad.njit.call_words import Array
 from tapegrad.njit.derivative_program import DerivativeProgram, Request, default_limit
 from tapegrad.njit.numba_front.objects import types
 from tapegrad.njit.runtime_text import RAISED
-from tapegrad.tensor import Tensor
 from tapegrad.transforms.call_arguments import name_of
 
 FLOATS = (np.float64, np.float32)
@@ -69,14 +68,6 @@ class Evaluator:
 
     def check(self, args: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
         """The leaves of the arguments that are differentiated in, all of them floats."""
-        for k, x in enumerate(args):
-            for leaf in call_words.leaves(x):
-                if isinstance(leaf, Tensor):
-                    raise TypeError(
-                        f"`{self.name}` of `{name_of(self.f)}`, which Numba compiles, takes arrays "
-                        f"and numbers, got a Tensor as argument {k}: pass `t.numpy()`; a second "
-                        "derivative is `hessian` or `hvp` of the function itself"
-                    )
         found = []
         for k in chosen:
             for leaf in call_words.leaves(args[k]):

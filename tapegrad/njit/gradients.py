@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +13,18 @@ from tapegrad.njit.derivative_program import DerivativeProgram
 from tapegrad.njit.evaluation import Evaluator, all_positional
 from tapegrad.njit.numba_front.objects import NumbaType, types
 from tapegrad.transforms.call_arguments import Argnums, checked_argnums, name_of
+from tapegrad.transforms.hessian_products import hvp
+from tapegrad.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
+from tapegrad.transforms.numba_functions import holds_tensor
 from tapegrad.transforms.pickling import reduced
+from tapegrad.transforms.reverse import grad, value_and_grad
 
 if TYPE_CHECKING:
     from tapegrad.njit.nopython_calls import Face
+
+TRANSFORMS: dict[str, Callable[..., Any]] = {
+    f.__name__: f for f in (grad, value_and_grad, jacobian, jacfwd, jacrev, hessian)
+}
 
 
 class NumbaDerivative:
@@ -26,7 +34,7 @@ class NumbaDerivative:
         self, f: Dispatcher, name: str, argnums: Argnums = 0, has_aux: bool = False,
         strict: bool = False,
     ) -> None:  # fmt: skip
-        functools.update_wrapper(self, f.py_func, updated=())  # type: ignore[arg-type]
+        functools.update_wrapper(self, f.py_func, updated=())
         self.function, self.name = f, name
         self.argnums, self.has_aux, self.strict = argnums, has_aux, strict
         self.single = isinstance(argnums, int | np.integer)
@@ -38,6 +46,30 @@ class NumbaDerivative:
     def __reduce__(self) -> Any:
         options = (self.name, self.argnums, self.has_aux, self.strict)
         return reduced(self, type(self), self.function, *options)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The derivative: by machine code, or through a record if there are Tensors."""
+        if holds_tensor(args) or (kwargs and holds_tensor(list(kwargs.values()))):
+            return self.of_tensors(*args, **kwargs)
+        return self.evaluated(args, kwargs)
+
+    @functools.cached_property
+    def of_tensors(self) -> Callable[..., Any]:
+        """The same derivative of a function in Python that calls this one."""
+        f = self.function
+
+        @functools.wraps(f.py_func)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            return f(*args, **kwargs)
+
+        if self.name == "hvp":
+            return hvp(function)
+        transform: Callable[..., Callable[..., Any]] = TRANSFORMS[self.name]
+        return transform(function, self.argnums, self.has_aux, strict=self.strict)
+
+    def evaluated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The derivative at arrays and numbers."""
+        raise NotImplementedError
 
     def prepared(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -103,7 +135,8 @@ def like(x: Any, rest: Any) -> Any:
 class Gradient(NumbaDerivative):
     """`grad` of a function that Numba compiles."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def evaluated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The gradient."""
         value, gradient = self.gradient(args, kwargs)
         return (gradient, value[1]) if self.has_aux else gradient
 
@@ -127,5 +160,6 @@ class ValueAndGradient(Gradient):
 
     with_value = True
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def evaluated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The value and the gradient."""
         return self.gradient(args, kwargs)

@@ -21,6 +21,7 @@ from tapegrad.njit.call_records import NumbaCall
 from tapegrad.njit.numba_front.objects import NumbaType, types
 from tapegrad.njit.recorded_call import Callee, RecordedCall
 from tapegrad.tensor import Tensor
+from tapegrad.transforms.numba_functions import holds_tensor
 
 
 class TensorType(types.Opaque):  # type: ignore[misc]
@@ -71,10 +72,6 @@ def _mentions_tensor(t: NumbaType) -> bool:
     return t is TENSOR or (isinstance(t, types.List) and _mentions_tensor(t.dtype))
 
 
-def _has_tensor(x: Any) -> bool:
-    return isinstance(x, Tensor) or (isinstance(x, tuple | list) and any(map(_has_tensor, x)))
-
-
 class TensorCalls:
     """What a dispatcher is to call with arguments that nothing is compiled for."""
 
@@ -83,7 +80,7 @@ class TensorCalls:
 
     def __call__(self, *args: Any, **kws: Any) -> Any:
         """What to call: compiled code; or, with Tensors, `called`."""
-        if any(map(_has_tensor, args)):
+        if holds_tensor(args):
             return self.called
         f: Any = self.callee.f
         return type(f)._compile_for_args(f, *args, **kws)

@@ -49,7 +49,7 @@ def jvp(
     (0.0, 2.0)
     """
     require_function(f, "jvp")
-    if (numba := numba_derivatives(f)) is not None:
+    if (numba := numba_derivatives(f, (primals, tangents))) is not None:
         return numba.jvp(f, primals, tangents, has_aux, strict)  # type: ignore[no-any-return]
     for given, what in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(given, (tuple, list)):
@@ -137,7 +137,7 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
     (1.0, 2.0)
     """
     require_function(f, "linearize")
-    if (numba := numba_derivatives(f)) is not None:
+    if (numba := numba_derivatives(f, primals)) is not None:
         return numba.linearize(f, primals, has_aux)  # type: ignore[no-any-return]
     tape = current.tape
     with transforming(), recording(tape, True):

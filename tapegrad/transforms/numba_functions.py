@@ -5,14 +5,24 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from tapegrad.tensor import Tensor
 
-def numba_derivatives(f: Any) -> Any:
+
+def holds_tensor(x: Any) -> bool:
+    """Whether an argument is a Tensor, or a tuple or list with one."""
+    if isinstance(x, tuple | list):
+        return any(map(holds_tensor, x))
+    return isinstance(x, Tensor)
+
+
+def numba_derivatives(f: Any, args: Any = ()) -> Any:
     """The module with the transforms of functions that Numba compiles, if this is one; or None.
 
+    With Tensors among the arguments such a function is as any other, see `njit.tensor_calls`.
     Numba is not imported for it: who has such a function has imported Numba.
     """
     dispatchers = sys.modules.get("numba.core.dispatcher")
-    if dispatchers is None or not isinstance(f, dispatchers.Dispatcher):
+    if dispatchers is None or not isinstance(f, dispatchers.Dispatcher) or holds_tensor(args):
         return None
     from tapegrad.njit import derivatives
 

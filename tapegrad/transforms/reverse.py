@@ -373,7 +373,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False, strict: boo
     >>> pullback(np.array([1.0, 0.0]))
     (array([2., 0.]), 0.0)
     """
-    if (numba := numba_derivatives(f)) is not None:
+    if (numba := numba_derivatives(f, primals)) is not None:
         return numba.vjp(f, primals, has_aux, strict)
     return pulled_back(f, primals, "vjp", has_aux=has_aux, strict=strict)
 

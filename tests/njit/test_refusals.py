@@ -155,8 +155,6 @@ def test_arguments_that_are_no_floats_are_refused():
         tg.grad(f, 1)(x, 3)
     with pytest.raises(TypeError, match=r"needs floating-point arguments, got int64 in argument 0"):
         tg.grad(f)(np.arange(3), 2.0)
-    with pytest.raises(TypeError, match=r"got a Tensor as argument 0"):
-        tg.grad(f)(tg.ones(3), 2.0)
     with pytest.raises(NotImplementedError, match="complex128"):
         tg.grad(f, 1)(np.ones(3, complex), 2.0)
 

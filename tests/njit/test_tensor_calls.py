@@ -246,6 +246,35 @@ def test_loops_and_branches_of_compiled_programs():
         np.testing.assert_allclose(found.numpy(), expected.numpy())
 
 
+def test_transforms_of_the_function_itself_take_tensors():
+    @njit
+    def f(x, k):
+        return (np.sin(x) * k).sum() + x[0] ** 3
+
+    def expected(x, k):
+        return (np.sin(x) * k).sum() + x[0] ** 3
+
+    k = tg.tensor(3.0)
+    names = ("grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian")
+    for transform in [getattr(tg, name) for name in names]:
+        for args in ((X, 3.0), (X, k), (X.numpy(), k)):
+            found, wanted = transform(f)(*args), transform(expected)(*args)
+            np.testing.assert_allclose(np.asarray(found[-1]), np.asarray(wanted[-1]))
+        found = tg.jit(transform(f))(X.numpy(), 3.0)[-1]
+        np.testing.assert_allclose(found, wanted[-1])
+        assert isinstance(transform(f)(X.numpy(), k=3.0)[-1], np.ndarray | float)
+    tangents = tg.jvp(f, (X, 3.0), (V, 1.0)), tg.jvp(expected, (X, 3.0), (V, 1.0))
+    assert tangents[0][1].item() == pytest.approx(tangents[1][1].item())
+    assert tg.linearize(f, X, 3.0)[1](V, 1.0).item() == pytest.approx(tangents[1][1].item())
+    np.testing.assert_allclose(tg.vjp(f, X, 3.0)[1](1.0)[0].numpy(), tg.grad(f)(X, 3.0).numpy())
+    cubes = njit(lambda x: (x**3).sum())
+    np.testing.assert_allclose(tg.hvp(cubes)(X, V).numpy(), (6 * X * V).numpy())
+    again = tg.grad(lambda x: (tg.grad(f)(x, 3.0) * V).sum())(X)
+    np.testing.assert_allclose(again.numpy(), (tg.hessian(f)(X, 3.0) @ V).numpy())
+    mapped = tg.vmap(tg.grad(f), (0, None))(BATCH, 3.0)
+    np.testing.assert_allclose(mapped[1].numpy(), tg.grad(f)(BATCH[1].numpy(), 3.0))
+
+
 def test_linear_in_weights():
     def f(w):
         return (tg.vjp(lambda x: waves(x, 3.0), X)[1](w)[0] * V).sum()
