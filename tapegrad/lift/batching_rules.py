@@ -92,7 +92,14 @@ def rule_of(op: Op) -> Rule | None:
     return _by_parameters if op.axis or op.reduces or op.lapack or op.moves in SHIFTED else None
 
 
-@batching_rule(ops.pure_callback.pure_callback, ops.sparse.sampled_product)
+@batching_rule(ops.pure_callback.pure_callback)
+def _called(op: Op, given: list[Any], many: list[bool], params: Any, size: int) -> Tensor:
+    none = np.zeros((0, *params["shape"]), params["dtype"])
+    found: Tensor = one_by_one(op, given, many, params, size) if size else wrap(none)
+    return found
+
+
+@batching_rule(ops.sparse.sampled_product)
 def one_by_one(op: Op, given: list[Any], many: list[bool], params: Any, size: int) -> Tensor:
     """Run an operation on each example."""
     results = []

@@ -49,6 +49,7 @@ def test_maps_call_it_for_each_example(recwarn):
     rows = np.arange(6.0)[::-1].reshape(2, 3).copy()
     for transform in (tg.vmap, lambda f: tg.jit(tg.vmap(f))):
         np.testing.assert_array_equal(transform(ranked)(rows), 3.0 * np.sort(rows, 1))
+        assert transform(ranked)(rows[:0]).shape == (0, 3)
     assert not recwarn.list
 
 

@@ -275,6 +275,11 @@ def test_transforms_of_the_function_itself_take_tensors():
     np.testing.assert_allclose(mapped[1].numpy(), tg.grad(f)(BATCH[1].numpy(), 3.0))
 
 
+def test_no_examples():
+    found = tg.vmap(tg.grad(model(waves)))(tg.zeros(0, 3))
+    assert found.shape == (0, 3)
+
+
 def test_linear_in_weights():
     def f(w):
         return (tg.vjp(lambda x: waves(x, 3.0), X)[1](w)[0] * V).sum()
