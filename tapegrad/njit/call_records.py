@@ -13,9 +13,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tapegrad.autograd.function import Function
+from tapegrad.compiler.llvm.function_builder import Routine
 from tapegrad.functions.pure_callback import pure_callback
 from tapegrad.lift.batch import Batched
 from tapegrad.lift.lifted_tensor import Lifted
+from tapegrad.njit.compiled_calls import routine_of
 from tapegrad.njit.recorded_call import RecordedCall
 from tapegrad.ops.core import Spec
 from tapegrad.tensor import Tensor, wrap
@@ -188,7 +190,7 @@ def _computed(
     for kind in dict.fromkeys([spec.dtype for spec in specs]):
         places = [k for k, spec in enumerate(specs) if spec.dtype == kind]
         sizes = [math.prod(specs[k].shape) for k in places]
-        packed = functools.partial(_packed, call.name, run, tuple(specs), tuple(places))
+        packed = Packed(call, run, specs, places)
         whole = pure_callback(packed, (sum(sizes),), *tensors, dtype=kind)
         at = 0
         for k, size in zip(places, sizes, strict=True):
@@ -197,19 +199,34 @@ def _computed(
     return tuple(found)
 
 
-def _packed(
-    name: str, run: OnArrays, specs: Sequence[Spec], places: Sequence[int], *arrays: np.ndarray
-) -> np.ndarray:
-    """Some of the results as one array."""
-    results = run(*arrays)
-    for a, spec in zip(results, specs, strict=True):
-        if a.shape != spec.shape:
-            raise RuntimeError(
-                f"`{name}` returned an array of shape {a.shape}, and one of shape {spec.shape} for "
-                "the values that a program was compiled with: under `tapegrad.jit` and "
-                "`tapegrad.vmap` shapes must not depend on values"
-            )
-    return np.concatenate([results[k].reshape(-1) for k in places])
+class Packed:
+    """Some of the results of a function of arrays as one array."""
+
+    def __init__(
+        self, call: RecordedCall, run: OnArrays, specs: Sequence[Spec], places: Sequence[int]
+    ) -> None:
+        self.call, self.run, self.specs, self.places = call, run, specs, places
+
+    def __call__(self, *arrays: np.ndarray) -> np.ndarray:
+        """The results."""
+        results = self.run(*arrays)
+        for a, spec in zip(results, self.specs, strict=True):
+            if a.shape != spec.shape:
+                raise RuntimeError(
+                    f"`{self.call.name}` returned an array of shape {a.shape}, and one of shape "
+                    f"{spec.shape} for the values that a program was compiled with: under "
+                    "`tapegrad.jit` and `tapegrad.vmap` shapes must not depend on values"
+                )
+        return np.concatenate([results[k].reshape(-1) for k in self.places])
+
+    def routine(self) -> Routine | None:
+        """The same for a compiled program, which calls the sweep itself."""
+        run, wanted = self.run, None
+        if isinstance(run, functools.partial) and run.func == self.call.gradients:
+            (wanted,) = run.args
+        elif run != self.call.value:
+            return None
+        return routine_of(self.call, wanted, self.specs, self.places)
 
 
 def _example(t: Tensor) -> np.ndarray:

@@ -71,8 +71,8 @@ class DerivativeProgram:
             simplify(function)
             count_trips(function)
             self.written = _written(function)
-            text = self._text(function)
-        self._link(text)
+            self.text = self._text(function)
+        self._link(self.text)
 
     def _text(self, function: Function) -> str:
         request = self.request

@@ -13,8 +13,8 @@ from numba.np.numpy_support import as_dtype
 
 from tapegrad.njit import call_words
 from tapegrad.njit.call_words import Array
-from tapegrad.njit.derivative_program import written_arguments
-from tapegrad.njit.evaluation import Evaluator
+from tapegrad.njit.derivative_program import DerivativeProgram, Request, written_arguments
+from tapegrad.njit.evaluation import Evaluator, program_of
 from tapegrad.njit.gradients import like
 from tapegrad.njit.numba_front.components import components
 from tapegrad.njit.numba_front.objects import NumbaType, types
@@ -71,14 +71,14 @@ class RecordedCall:
         self.owners: list[int] = []  # the numbers of the arguments that they belong to
         self.places: list[int] = []  # of the Tensors among the leaves
         self.types = [t._a.dtype for t in tensors]
+        self.shapes = [t._a.shape for t in tensors]
         self.outputs: list[Spec] = []
         # Before a derivative reads an array again the caller may have changed it.
         copies = any(type(t) is not Tensor or t.requires_grad for t in tensors)
         for k, x in enumerate(args):
             for leaf in call_words.leaves(x):
                 self._add(k, leaf, copies)
-        stand_ins = [np.zeros((0,) * t._a.ndim, t._a.dtype) for t in tensors]
-        self.signature = callee.signature(self._arguments(stand_ins))
+        self.signature = callee.signature(self._stand_ins())
 
     def _add(self, k: int, leaf: Any, copies: bool) -> None:
         if isinstance(leaf, list):
@@ -100,6 +100,11 @@ class RecordedCall:
         rest = iter(leaves)
         return tuple([like(x, rest) for x in self.form])
 
+    def _stand_ins(self) -> tuple[Any, ...]:
+        """Arguments of the same types."""
+        pairs = zip(self.shapes, self.types, strict=True)
+        return self._arguments([np.zeros((0,) * len(shape), dtype) for shape, dtype in pairs])
+
     def in_form(self, leaves: Sequence[Any]) -> Any:
         """Leaves of the result in its form."""
         rest = iter(leaves)
@@ -109,6 +114,20 @@ class RecordedCall:
     def is_float(self, k: int) -> bool:
         """Whether a Tensor among the arguments can have a derivative."""
         return self.types[k].kind == "f"
+
+    def numbers(self) -> list[tuple[int, Any]]:
+        """The leaves of the arguments that have components, and their places among all."""
+        return [(p, x) for p, x in enumerate(self.leaves) if isinstance(x, NUMBERS)]
+
+    def program(self, wanted: Sequence[int] | None) -> DerivativeProgram:
+        """The program of the function, or of the gradients in some of the Tensors."""
+        kinds = call_words.kinds_of(self._stand_ins())
+        chosen = self._chosen_arguments(wanted or ())
+        return program_of(self.callee.f, Request(kinds, chosen, strong=False))
+
+    def _chosen_arguments(self, wanted: Sequence[int]) -> tuple[int, ...]:
+        """The arguments that some of the Tensors stand in."""
+        return tuple(sorted({self.owners[self.places[k]] for k in wanted}))
 
     @property
     def float_outputs(self) -> list[Spec]:
@@ -162,8 +181,8 @@ class RecordedCall:
         directions: list[Any] | None = None
         if moved:
             along = dict(zip([self.places[k] for k in moved], rest, strict=True))
-            directions = [along.get(p) for p, x in enumerate(self.leaves) if isinstance(x, NUMBERS)]
-        chosen = tuple(sorted({self.owners[self.places[k]] for k in wanted}))
+            directions = [along.get(p) for p, _ in self.numbers()]
+        chosen = self._chosen_arguments(wanted)
         found = self.callee.evaluator.run(args, chosen, seeds=seeds, directions=directions)
         tangents = self._numbers(found.tangent) if moved else []
         return (
@@ -183,10 +202,7 @@ class RecordedCall:
         self, wanted: Sequence[int], chosen: Sequence[int], found: Sequence[Any]
     ) -> list[Array]:
         """What was found for some of the Tensors, of what was for the leaves of arguments."""
-        places = [
-            p for p, x in enumerate(self.leaves)
-            if self.owners[p] in chosen and isinstance(x, NUMBERS)
-        ]  # fmt: skip
+        places = [p for p, _ in self.numbers() if self.owners[p] in chosen]
         of = dict(zip(places, found, strict=False))
         return [np.asarray(of[self.places[k]], self.types[k]) for k in wanted if found]
 

@@ -13,6 +13,7 @@ from numba import jit, njit
 from numba.core.errors import TypingError
 
 import tapegrad as tg
+from tapegrad.njit.recorded_call import RecordedCall
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
 
@@ -322,6 +323,63 @@ def test_nothing_keeps_a_function_alive():
     del f
     gc.collect()
     assert found() is None
+
+
+@njit
+def of_many(p, x, flag, n):
+    a, y = p
+    for _ in range(n):
+        a = a * 1.5
+    return a * x.sum() if flag else a, y * x, n * 2, flag
+
+
+def test_compiled_programs_call_no_python(monkeypatch):
+    def f(x, a, flag, n):
+        total, y, doubled, again = of_many((a, x * 2.0), x, flag, n)
+        return total + (y * doubled).sum() + 0.0 * again
+
+    args = X, tg.tensor(2.0), tg.tensor(True), tg.tensor(3)
+    compiled = tg.jit(tg.value_and_grad(f, (0, 1)))
+    single = tg.jit(tg.value_and_grad(lambda x: model(waves)(x)))
+    found, values = compiled(*args), single(X.to(tg.float32))
+
+    def fails(*args):
+        raise AssertionError("Python was called")
+
+    with monkeypatch.context() as m:
+        m.setattr(RecordedCall, "value", fails)
+        m.setattr(RecordedCall, "gradients", fails)
+        for k in (1, 2):
+            found, values = compiled(k * args[0], *args[1:]), single(X.to(tg.float32) * k)
+    value, gradients = tg.value_and_grad(f, (0, 1))(2 * args[0], *args[1:])
+    assert found[0].item() == pytest.approx(value.item())
+    for g, expected in zip(found[1], gradients, strict=True):
+        np.testing.assert_allclose(g.numpy(), expected.numpy())
+    expected = tg.grad(model(waves_of_arrays))(2 * X)
+    np.testing.assert_allclose(values[1].numpy(), expected.numpy(), rtol=1e-5)
+    assert values[1].dtype == tg.float32
+
+
+def test_a_zero_stays_zero_in_compiled_programs():
+    @njit
+    def distance(x):
+        return math.sqrt(x[0] * x[0]) * x[1], x[1]
+
+    def f(x):
+        return distance(x)[1] * 2.0 + 0.0 * distance(x)[0]
+
+    x = tg.zeros(2)
+    np.testing.assert_array_equal(tg.grad(f)(x).numpy(), tg.jit(tg.grad(f))(x).numpy())
+    assert not tg.jit(tg.grad(f))(x).isnan().any()
+
+
+def test_two_threads_in_a_compiled_program():
+    gradient = tg.jit(tg.grad(model(waves)))
+    xs = [X * (k + 1) for k in range(16)]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(gradient, xs))
+    for x, g in zip(xs, found, strict=True):
+        np.testing.assert_allclose(g.numpy(), tg.grad(model(waves_of_arrays))(x).numpy())
 
 
 def test_exceptions_are_the_callers():

@@ -292,9 +292,15 @@ class ScheduleState:
 
     def call(self, position: int, node: Node) -> None:
         """Leave a record to Python."""
-        args = [self.plain(a) for a in node.args]
+        # A function that Numba compiles comes with code that calls it.
+        compiled = getattr(node.params.get("function"), "routine", None)
+        routine: Routine | None = compiled() if compiled is not None else None
+        args = [self.plain(a, ordered=routine is not None) for a in node.args]
         out = self.fresh(node)
-        self.steps.append(Call(node, args, out))
+        if routine is None:
+            self.steps.append(Call(node, args, out))
+        else:
+            self.steps.append(RoutineCall(node, args, out, [*args, out], routine))
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 
