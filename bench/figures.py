@@ -26,6 +26,7 @@ COMPARED = {
     "eager": ("torch", "autograd"),
     "transforms": ("torch", "autograd"),
     "jit": ("torch", "jax", "casadi"),
+    "compile": ("torch", "jax", "casadi"),
 }
 # Suite, group and name of a row; what a reader is told that it is; whether the README has it.
 CHOSEN = (
@@ -49,7 +50,7 @@ CHOSEN = (
      "compiled: gradient of an LSTM", False),
     ("jit", "call of a compiled function of 4 doubles", "NumPy in and out",
      "call of a compiled function", True),
-    ("jit", "until the first gradient is there", "200 operations on a vector of 37",
+    ("compile", "until the first gradient is there", "200 operations on a vector of 37",
      "compiling a gradient of 200 operations on vectors", True),
 )  # fmt: skip
 WIDTH, LABELS, ROW, TOP, END = 900, 370, 26, 54, 40

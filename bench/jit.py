@@ -11,10 +11,7 @@ from bench.check import Disagreement
 from bench.gradbench.evaluation import Call, as_numpy
 from bench.jit_calls import call
 from bench.jit_evals import gradbench
-from bench.jit_loops import loops
 from bench.jit_matrices import matrices
-from bench.jit_programs import compile
-from bench.long_loops import long_loops
 from bench.patience import Clock
 from bench.problem import SEED, TooLong, Unsupported
 from bench.report import Row, at_least, ratios_to, unsteady
@@ -22,8 +19,8 @@ from bench.sides import ADAPTERS
 from bench.sides.side import Side
 from bench.timing import QUICK, Effort, Figure, interleave
 
-GROUPS = ("gradbench", "call", "matrices", "compile", "loops", "vmath")
-PROCESS_GROUPS = {"memory": long_loops}
+GROUPS = ("gradbench", "call", "matrices", "vmath")
+PROCESS_GROUPS: dict[str, Any] = {}
 NAMES = ("tapegrad", "scipy", "torch", "jax")
 LEAST = dict.fromkeys(NAMES[1:], 1.0)
 END = 60.0  # seconds for this table
@@ -84,6 +81,5 @@ def on_arrays(side: Side, name: str, arrays: list[np.ndarray]) -> Call:
 
 
 __all__ = [
-    "ADAPTERS", "GROUPS", "PROCESS_GROUPS", "call", "compile", "gradbench", "loops", "matrices",
-    "vmath",
+    "ADAPTERS", "GROUPS", "PROCESS_GROUPS", "call", "gradbench", "matrices", "vmath",
 ]  # fmt: skip

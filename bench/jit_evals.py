@@ -8,7 +8,7 @@ from typing import Any
 from bench.check import Disagreement
 from bench.gradbench import NAMES, find
 from bench.gradbench.evaluation import Call, Eval, Instance, as_numpy, largest_difference
-from bench.patience import Clock, expected, note, without_cache
+from bench.patience import Clock, environment, expected, note
 from bench.problem import SEED, TooLong, Unsupported
 from bench.report import Row, at_least, ratios_to, unsteady
 from bench.sides import Tapegrad, Torch
@@ -136,7 +136,7 @@ def pilot(problem: Eval, side: Side, sizes: dict[str, int]) -> float:
     """Return the seconds until the primal and the derivative of a smaller eval are there."""
     clock = Clock(program=PILOT)
     try:
-        with without_cache():
+        with environment(TAPEGRAD_CACHE="0", TAPEGRAD_TIERED="0"):
             calls = problem.ready(side, problem.instance(sizes, SEED))
             return sum(clock.timed(side.name, f)[1] for f in calls)
     except TooLong as error:

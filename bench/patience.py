@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import signal
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -85,15 +87,32 @@ def _interrupted(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def without_cache(*, tiered: bool = False) -> Iterator[None]:
-    """Let tapegrad compile what it compiled before; `tiered` programs begin interpreted."""
+def environment(**changes: str) -> Iterator[None]:
+    """Set variables of this process's environment for a block."""
     before = dict(os.environ)
-    os.environ |= {"TAPEGRAD_CACHE": "0", "TAPEGRAD_TIERED": str(int(tiered))}
+    os.environ |= changes
     try:
         yield
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+@contextmanager
+def machine_code() -> Iterator[str]:
+    """A cache that holds what tapegrad has compiled for this machine so far, and is thrown away.
+
+    So no program is found that an earlier run has compiled.
+    """
+    from tapegrad.kernels import disk_cache
+
+    # Another process may still be compiling into it when it goes.
+    temporary = tempfile.TemporaryDirectory(prefix="tapegrad-bench-", ignore_cleanup_errors=True)
+    with temporary as folder:
+        known = disk_cache.folder()
+        if known is not None and known.exists():
+            shutil.copytree(known, folder, dirs_exist_ok=True)
+        yield folder
 
 
 def note(left_out: dict[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""The groups that need processes of their own: import, first gradient, peak memory."""
+"""What needs processes of its own: import, first gradient, peak memory."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from time import perf_counter
 
 from bench import child
+from bench.libraries import ADAPTERS
 from bench.report import Row, ratios_to
 from bench.timing import Figure
 
@@ -59,6 +60,7 @@ def imports(libraries: list[str], quick: bool) -> Iterator[Row]:
 def starts(libraries: list[str], quick: bool) -> Iterator[Row]:
     """Time from the start of a process to the first gradient of the MLP step."""
     rounds = 1 if quick else 5
+    libraries = [name for name in libraries if name in ADAPTERS]
     cold: dict[str, list[float]] = {name: [] for name in libraries}
     warm: dict[str, list[float]] = {name: [] for name in libraries}
     for _ in range(rounds):
@@ -98,7 +100,6 @@ def memory(libraries: list[str], quick: bool) -> Iterator[Row]:
 GROUPS: dict[str, Callable[[list[str], bool], Iterator[Row]]] = {
     "memory": memory,
     "import": imports,
-    "start": starts,
 }
 
 
@@ -111,12 +112,13 @@ def _environment(**more: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != unwanted} | more
 
 
-def run(*arguments: str) -> str:
-    """Run a Python of its own and return what it prints."""
-    command = [sys.executable, *arguments]
+def run(*arguments: str, timeout: float | None = None, **more: str) -> str:
+    """Run a Python of its own, with `more` in its environment, and return what it prints."""
+    command, environment = [sys.executable, *arguments], _environment(**more)
     done = subprocess.run(
-        command, cwd=ROOT, env=_environment(), stdout=subprocess.PIPE, text=True, check=True
-    )
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True,
+        timeout=timeout,
+    )  # fmt: skip
     return done.stdout
 
 

@@ -12,6 +12,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 
+import numpy as np
+
+from tapegrad.compiler.codegen import gemm_fallback, math_runtime, vector_blocks, vector_interpreter
+from tapegrad.compiler.front import fastcall_stub
+from tapegrad.compiler.ir.loop_nest import ADD, MAX, MIN, PROD, SUM
 from tapegrad.diagnostics import self_check
 from tapegrad.diagnostics.environment import environment
 from tapegrad.kernels import build, compile_ahead, disk_cache
@@ -25,8 +30,8 @@ Without an argument: print versions, processor, kernel cache and threads, and co
 with known values, for ten seconds at most.  `check` does the second alone, without a limit.
 
 `compile` compiles for this machine what gradients, operations on small arrays and operations along
-dimensions are computed with, into the folder of TAPEGRAD_CACHE_DIR (or the user's cache).  Programs
-that run later then compile only what is rare, and what `tapegrad.jit` is given."""
+dimensions are computed with, and what the programs of `tapegrad.jit` call, into the folder of
+TAPEGRAD_CACHE_DIR (or the user's cache).  Later, only what is rare is compiled, and programs."""
 
 
 def everything() -> Iterator[tuple[str, Callable[[], object]]]:
@@ -48,6 +53,30 @@ def everything() -> Iterator[tuple[str, Callable[[], object]]]:
                     f"the gradient of {op.name}",
                     partial(kernel_table.adjoint, op, k, "f8", scalars),
                 )
+    yield from called_by_programs()
+
+
+def called_by_programs() -> Iterator[tuple[str, Callable[[], object]]]:
+    """What the programs of `jit` share: their ways in, and loops over one operation."""
+    yield "programs", fastcall_stub.address
+    yield "programs", vector_interpreter.address
+    for name in sorted(math_runtime.NAMES):
+        yield f"{name} in programs", partial(math_runtime.address, math_runtime.symbol(name))
+    for what in "total", "exact":
+        yield (
+            "products of matrices",
+            partial(gemm_fallback.address, f"{gemm_fallback.PREFIX}{what}.f64"),
+        )
+    double = np.dtype("f8")
+    yield "programs", partial(vector_blocks.copied, double)
+    yield "programs", partial(vector_blocks.filled, double)
+    for mode in (ADD, SUM, PROD, MAX, MIN):
+        yield "programs", partial(vector_blocks.reduced, mode, double)
+    for op in by_code:
+        count = len(op.inputs)
+        if op.kind is ELEMENTWISE and op.formulas and op.scalar and count <= vector_blocks.MOST:
+            loop = partial(vector_blocks.operation, op.name, (double,) * count, double)
+            yield f"{op.name} in programs", loop
 
 
 # Which operands are numbers, as bits, by how many there are: none, or the last ones.

@@ -12,15 +12,16 @@ import pytest
 
 from bench import (
     check,
+    compile,
     eager,
     figures,
     functions,
     jit_evals,
-    jit_programs,
     operations,
     parts,
     patience,
     problems,
+    programs,
     report,
     timing,
     transforms,
@@ -47,7 +48,8 @@ def quick(suite, *arguments):
     [("eager", group) for group in (*eager.GROUPS, *eager.PROCESS_GROUPS)]
     + [("transforms", group) for group in transforms.GROUPS]
     + [("parts", group) for group in parts.GROUPS]
-    + [("jit", "call")],  # the others run in test_gradbench.py
+    + [("jit", "call")]  # the others run in test_gradbench.py
+    + [("compile", group) for group in (*compile.GROUPS, *compile.PROCESS_GROUPS)],
 )
 def test_smoke(suite, group, tmp_path):
     out = tmp_path / "figures.json"
@@ -271,7 +273,7 @@ def test_times_are_drawn_out_along_a_line():
 
 def test_pilots_are_compiled_anew(monkeypatch):
     monkeypatch.setenv("TAPEGRAD_CACHE", "1")
-    with patience.without_cache():
+    with patience.environment(TAPEGRAD_CACHE="0"):
         assert os.environ["TAPEGRAD_CACHE"] == "0"
     assert os.environ["TAPEGRAD_CACHE"] == "1"
 
@@ -288,16 +290,23 @@ def test_an_eval_that_would_take_too_long_has_a_reason_instead_of_a_figure(monke
 
 
 def test_a_program_that_would_take_too_long_has_a_reason_instead_of_a_figure(monkeypatch):
-    monkeypatch.setattr(jit_programs, "SIZES", (8, 10**7))
-    monkeypatch.setattr(jit_programs, "VECTORS", ((8, 5),))
-    monkeypatch.setattr(jit_programs, "ROUNDS", 1)
-    monkeypatch.setattr(jit_programs, "model", lambda *_: jit_programs.scalars(8))
-    monkeypatch.setattr(jit_programs, "gmm", lambda quick: jit_programs.scalars(8))
-    rows = list(jit_programs.compile([load("tapegrad", SIDES)], 1, False))
-    assert "tapegrad" in rows[0].figures
-    assert rows[1].figures == {}
-    assert rows[1].met is False
-    assert rows[1].note.startswith("not run: tapegrad (would take some ")
+    few = [programs.scalars(8), programs.scalars(10**7)]
+    monkeypatch.setattr(programs, "listed", lambda quick: few)
+    monkeypatch.setattr(programs, "run", lambda *_, **__: "0.008 0.0")
+    first, second = programs.programs(["tapegrad"], False)
+    assert first.figures["tapegrad"].median == pytest.approx(8.0)
+    assert second.figures == {}
+    assert second.met is False
+    assert second.note == "not run: tapegrad (would take some 10,000 s to compile)"
+
+
+def test_no_program_of_an_earlier_run_is_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAPEGRAD_CACHE_DIR", str(tmp_path))
+    (tmp_path / "kernel.o").write_bytes(b"code")
+    with patience.machine_code() as cache:
+        assert (Path(cache) / "kernel.o").read_bytes() == b"code"
+        (Path(cache) / "program.o").write_bytes(b"code")
+    assert [path.name for path in tmp_path.iterdir()] == ["kernel.o"]
 
 
 def test_the_medians_are_of_the_evals_that_tapegrad_did():

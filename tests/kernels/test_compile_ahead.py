@@ -6,10 +6,12 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from tapegrad import __main__ as command
 from tapegrad.base.compile_stages import NotCompiled
+from tapegrad.compiler.codegen import vector_blocks
 from tapegrad.kernels import build, compile_ahead, disk_cache
 
 pytestmark = pytest.mark.tapegrad_only("how kernels are compiled")
@@ -256,6 +258,15 @@ def test_the_command_compiles_everything(capsys, monkeypatch, folder):
     assert command.main(["compile"]) == 0
     assert done == names
     assert f"compiled into {folder}" in capsys.readouterr().err
+
+
+def test_what_programs_call_is_compiled_with_it():
+    for _, task in command.called_by_programs():
+        task()
+    found = vector_blocks.operation.cache_info().misses
+    double = np.dtype("f8")
+    assert vector_blocks.operation("mul", (double, double), double)
+    assert vector_blocks.operation.cache_info().misses == found
 
 
 # -- a long run on a fresh machine -----------------------------------------------------------------

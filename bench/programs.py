@@ -1,24 +1,33 @@
-"""How long it takes until a gradient is there: of programs of scalars, and of arrays."""
+"""How long it takes until a gradient is there: of programs of scalars, and of arrays.
+
+``python -m bench.programs LIBRARY PROGRAM SEED`` prints the seconds from a function to the first
+value of its gradient, and how far that is from what tapegrad finds when it compiles nothing.
+"""
 
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import median
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-import tapegrad as tg
 from bench import gradbench
 from bench.check import GRADIENT_TOLERANCE, Disagreement
 from bench.gradbench.evaluation import as_numpy, largest_difference
+from bench.libraries import load
 from bench.models import Model, gradient, kalman, mlp, stencil, transformer
-from bench.patience import Clock, note, without_cache
+from bench.patience import machine_code, note
 from bench.problem import SEED, TooLong, Unsupported
+from bench.processes import run
 from bench.report import Row, at_least, ratios_to, unsteady
-from bench.sides import Tapegrad
+from bench.sides import ADAPTERS
 from bench.sides.side import Side
 from bench.timing import Figure
 
@@ -31,9 +40,10 @@ MOST_PER_OPERATION = 0.4
 # An operation of a scalar program looks this far back for its other operand. No farther: where a
 # value is used again much later, XLA's time to compile grows beyond all measure.
 REACH = 3
-ROUNDS = 5
-# The seconds that the table may take, and those that one library may take for one program.
-END, PATIENCE = 160.0, 30.0
+ROUNDS = 3
+# The seconds that one library is waited for, for one program.
+PATIENCE = 30.0
+START = 10.0  # seconds until a library is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,53 +70,73 @@ class Program:
     scalar: bool = True
 
 
-def compile(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
-    """Time from a function to the first value of its compiled gradient."""
-    sides = [library for library in libraries if library.name in NAMES]
-    sides = [side for side in sides if woken(side)]
-    clock = Clock(END, PATIENCE)
+def programs(libraries: list[str], quick: bool) -> Iterator[Row]:
+    """Time from a function to the first value of its compiled gradient.
+
+    Each library begins in a process of its own, in which it has compiled something small.  What
+    tapegrad compiles once for a machine is there, and no program is.
+    """
+    names = [name for name in NAMES if name in libraries]
     # Seconds for an operation, by library and kind, of the last program.
     pace: dict[tuple[str, bool], float] = {}
-    for program in programs(quick):
-        rounds = 1 if quick or program.operations > 1000 else ROUNDS
-        kind = program.scalar
-        samples: dict[str, list[float]] = {}
-        left_out: dict[str, str] = {}
-        for done in range(rounds):
-            sides = sides[1:] + sides[:1]
-            for side in sides:
-                if side.name in left_out:
-                    continue
-                try:
-                    clock.allow(pace.get((side.name, kind), 0.0) * program.operations)
-                    seconds = checked_time(program, side, done, clock)
-                except TooLong as error:
-                    left_out[side.name] = str(error)
-                except Unsupported:
-                    continue
-                else:
-                    samples.setdefault(side.name, []).append(seconds)
-        if program.operations:
-            pace |= {
-                (name, kind): median(taken) / program.operations for name, taken in samples.items()
-            }
-        if samples or left_out:
-            figures = {name: Figure.of(samples[name], 1e3) for name in NAMES if name in samples}
-            yield row(program, figures, left_out, threads)
+    with machine_code() as cache:
+        for program in listed(quick):
+            kind, count = program.scalar, program.operations
+            expected = {name: pace.get((name, kind), 0.0) * count for name in names}
+            samples, left_out = sampled(program, expected, quick, cache)
+            for name, taken in samples.items() if count else ():
+                pace[name, kind] = median(taken) / count
+            if samples or left_out:
+                figures = {name: Figure.of(samples[name], 1e3) for name in NAMES if name in samples}
+                yield row(program, figures, left_out)
 
 
-def woken(side: Side) -> bool:
-    """Compile something small, so that nothing is loaded later; whether the library compiles."""
+def sampled(
+    program: Program, expected: dict[str, float], quick: bool, cache: str
+) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """Return the seconds that each library takes, and why others have none.
+
+    `expected` is what is known of a library's time: one that would take too long is not begun.
+    """
+    names = list(expected)
+    samples: dict[str, list[float]] = {}
+    left_out: dict[str, str] = {}
+    for seed in range(1 if quick or program.operations > 1000 else ROUNDS):
+        for name in names[seed % len(names) :] + names[: seed % len(names)]:
+            if name in left_out or (seed and name not in samples):
+                continue
+            try:
+                seconds = in_process(name, program, seed, expected[name], cache)
+            except TooLong as error:
+                left_out[name] = str(error)
+            except Unsupported:
+                continue
+            else:
+                samples.setdefault(name, []).append(seconds)
+    return samples, left_out
+
+
+def in_process(name: str, program: Program, seed: int, expected: float, cache: str) -> float:
+    """Return the seconds that a library takes in a process of its own."""
+    if expected > PATIENCE:
+        raise TooLong(f"would take some {expected:,.0f} s to compile")
+    if program.scalar and program.operations > ADAPTERS[name].most_scalars:
+        raise TooLong("takes minutes to compile")
+    more = {"TAPEGRAD_CACHE_DIR": cache, "TAPEGRAD_TIERED": "1", "TAPEGRAD_BACKGROUND": "1"}
+    command = "-m", "bench.programs", name, program.name, str(seed)
     try:
-        checked_time(scalars(8), side, -1, Clock())
-    except Unsupported:
-        return False
-    return True
+        printed = run(*command, timeout=PATIENCE + START, **more)
+    except subprocess.TimeoutExpired:
+        raise TooLong(f"not there after {PATIENCE:.0f} s") from None
+    if not printed:
+        raise Unsupported(program.name)
+    seconds, error = map(float, printed.split())
+    if error > GRADIENT_TOLERANCE:
+        raise Disagreement(f"{program.name}: {name}'s gradient is off by {error}")
+    return seconds
 
 
-def row(
-    program: Program, figures: dict[str, Figure], left_out: dict[str, str], threads: int
-) -> Row:
+def row(program: Program, figures: dict[str, Figure], left_out: dict[str, str]) -> Row:
     """Return what was measured, with what is to be reached."""
     ratios = ratios_to(figures, "jax", "casadi")
     reach, met = at_least(ratios, **LEAST) if "jax" in figures else ("", None)
@@ -120,29 +150,34 @@ def row(
     absent = {name: why for name, why in left_out.items() if name not in figures}
     remarks = "; ".join(filter(None, (unsteady(figures, "jax"), note(absent))))
     group = "until the first gradient is there"
-    return Row(group, program.name, threads, "ms", figures, ratios, reach, met, remarks)
+    return Row(group, program.name, 1, "ms", figures, ratios, reach, met, remarks)
 
 
-def checked_time(program: Program, side: Side, seed: int, clock: Clock) -> float:
-    """Return the seconds until the gradient is there, and hold it to tapegrad's, not compiled."""
-    if program.scalar and program.operations > side.most_scalars:
-        raise TooLong("takes minutes to compile")
+def measured(name: str, program: Program, seed: int) -> tuple[float, float]:
+    """Return the seconds until the gradient is there, and how far it is from tapegrad's, eager."""
+    side = load(name, ADAPTERS)
+    assert side is not None
+    woken(side)
     arrays = [side.array(x) for x in program.arrays]
-    make = lambda: side.compile(program.make(side, seed))(*arrays)
     # Another seed does not make another program where it is an argument.
-    with without_cache(tiered=True):
-        result, seconds = clock.timed(side.name, make)
-    plain = Tapegrad("tapegrad", tg).eager()
-    expected = as_numpy(program.make(plain, seed)(*program.arrays))
+    start = perf_counter()
+    result = side.compile(program.make(side, seed))(*arrays)
+    seconds = perf_counter() - start
+    plain = load("tapegrad", ADAPTERS)
+    expected = as_numpy(program.make(plain.eager(), seed)(*program.arrays))
     found = as_numpy(result)
     if program.scalar and program.operations:
         found = np.ravel(found)  # CasADi's vectors are columns
-    if (error := largest_difference(found, expected)) > GRADIENT_TOLERANCE:
-        raise Disagreement(f"{program.name}: {side.name}'s gradient is off by {error}")
-    return seconds
+    return seconds, largest_difference(found, expected)
 
 
-def programs(quick: bool) -> Iterator[Program]:
+def woken(side: Side) -> None:
+    """Compile something small, so that nothing is loaded later; `Unsupported` if it cannot."""
+    small = scalars(8)
+    side.compile(small.make(side, -1))(*[side.array(x) for x in small.arrays])
+
+
+def listed(quick: bool) -> Iterator[Program]:
     """Yield the programs of scalars, by size, and those of arrays."""
     for size in (8,) if quick else SIZES:
         yield scalars(size)
@@ -237,3 +272,9 @@ def on_arrays(side: Side) -> Any:
     if not hasattr(side.ad, "jvp"):
         raise Unsupported(f"{side.name} has gradients of scalar programs only, here")
     return side.ad
+
+
+if __name__ == "__main__":
+    wanted = next(p for quick in (False, True) for p in listed(quick) if p.name == sys.argv[2])
+    with suppress(Unsupported):
+        print(*measured(sys.argv[1], wanted, int(sys.argv[3])))
