@@ -18,6 +18,7 @@ from bench import (
     functions,
     jit_evals,
     operations,
+    ops,
     parts,
     patience,
     problems,
@@ -307,6 +308,19 @@ def test_no_program_of_an_earlier_run_is_found(tmp_path, monkeypatch):
         assert (Path(cache) / "kernel.o").read_bytes() == b"code"
         (Path(cache) / "program.o").write_bytes(b"code")
     assert [path.name for path in tmp_path.iterdir()] == ["kernel.o"]
+
+
+def test_a_row_whose_results_differ_is_missed_and_the_others_are_timed(monkeypatch):
+    def disagree(problem, libraries):
+        raise check.Disagreement(f"{problem.name}: values differ by 1")
+
+    row = next(row for row in operations.FAMILIES["reductions"] if row[0] == "sum")
+    monkeypatch.setattr(ops, "checked", disagree)
+    monkeypatch.setattr(ops, "families", lambda scale: [("sums", [row], 3)])
+    (found,) = ops.tiny([], 1, True)
+    assert (found.met, found.figures) == (False, {})
+    assert found.note == "not timed: sum: values differ by 1"
+    assert ops.summary([found]).endswith("| ratio |\n|---|---:|")
 
 
 def test_the_medians_are_of_the_evals_that_tapegrad_did():
