@@ -24,7 +24,7 @@ from tapegrad.compiler.schedule.step_ir import Call, RoutineCall, ScheduleState
 
 ENTRY = "tapegrad_program"
 PAYS = -1  # the number of the callback that says that compiling pays
-LONG = 100  # operations of nests from which on they are interpreted first
+LONG = 20  # operations of nests from which on they are interpreted first
 # An interpreted program is compiled when it has run for a part of the time that this will take,
 # given by operation; in nanoseconds.
 COMPILE_TIME = 0.2 * 700_000
