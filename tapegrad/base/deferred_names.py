@@ -33,7 +33,7 @@ NAMESPACES = "array_api distributed fft func linalg nn optim optimize scipy show
 def deferred_names() -> dict[str, str]:
     """Each name with the module that has it, below the package; none for a module itself."""
     found = {name: f"transforms.{m}" for m, names in TRANSFORMS.items() for name in names.split()}
-    found["profile"] = "show.profiler"
+    found["profile"], found["explain"] = "show.profiler", "njit.explanation"
     found |= dict.fromkeys(NETWORKS.split(), "nn.functional")
     found |= dict.fromkeys(OTHERWISE.split(), "nn.top_level")
     return found | dict.fromkeys(NAMESPACES.split(), "")

@@ -31,7 +31,7 @@ from tapegrad.njit.sweep_frame import SweepFrame, Words
 from tapegrad.njit.three_address_code import Unsupported
 from tapegrad.njit.trip_counts import count_trips
 from tapegrad.njit.value_numbering import simplify
-from tapegrad.njit.values import Function
+from tapegrad.njit.values import Function, Value
 
 SYMBOL = "tapegrad_njit"
 RECURSION = 6_000  # frames of Python for expressions that are nested deeply
@@ -75,35 +75,45 @@ class DerivativeProgram:
         self._link(self.text)
 
     def _text(self, function: Function) -> str:
-        request = self.request
-        emitter = DualEmitter() if request.tangents else Emitter()
-        emitter.strong = request.strong
+        emitter = self._emitter()
+        emitter.strong = self.request.strong
         leaves = _leaves(self.result)
         # By the place of the component: the number of the leaf, and its type.
         self.result_leaves = {k: (j, t) for j, (k, t) in enumerate(leaves.items())}
         arrays = {k: t.ndim for k, t in leaves.items() if isinstance(t, types.Array)}
         self.owns = bool(arrays)
         self._result_kinds = [v.type for v in function.results]
-        if not request.arguments:
+        if not self.request.arguments:
             frame = SweepFrame(function, None, None, emitter)
             ForwardSweep(frame, "done").write()
         else:
-            chosen = range(len(function.results)) if request.whole else range(1)
-            activity = Activity(function, request.arguments, chosen)
-            self.depends = _active(function, activity)
-            plan = ReversePlan(function, activity, request.restores)
-            frame = SweepFrame(function, activity, plan, emitter)
-            ForwardSweep(frame, f"r{function.last.label}").write()
+            frame = self._frame(function, emitter)
             lengths = {
                 k: [function.results[k + 1 + d] for d in range(ndim)] for k, ndim in arrays.items()
             }
-            ReverseSweep(frame, lengths).write()
+            self._write_sweeps(frame, lengths)
         frame.finish(self.owns)
         self.words: Words = frame.words
         self._describe_words(emitter.words)
         self.owner_word = frame.owner_word
-        self.stacks = [(len(s.columns), s.loop) for s in frame.stacks.values()]
+        self.plan, self.stacks = frame.plan, list(frame.stacks.values())
         return emitter.module(SYMBOL)
+
+    def _emitter(self) -> Emitter:
+        return DualEmitter() if self.request.tangents else Emitter()
+
+    def _frame(self, function: Function, emitter: Emitter) -> SweepFrame:
+        request = self.request
+        chosen = range(len(function.results)) if request.whole else range(1)
+        activity = Activity(function, request.arguments, chosen)
+        self.depends = _active(function, activity)
+        plan = ReversePlan(function, activity, request.restores)
+        return SweepFrame(function, activity, plan, emitter)
+
+    def _write_sweeps(self, frame: SweepFrame, lengths: dict[int, list[Value]]) -> None:
+        """Both sweeps; the lengths are those of the arrays among the results."""
+        ForwardSweep(frame, f"r{frame.function.last.label}").write()
+        ReverseSweep(frame, lengths).write()
 
     def _describe_words(self, copies: int) -> None:
         """How the words of a call are packed and read; the leaf that each parameter is."""

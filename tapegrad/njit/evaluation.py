@@ -104,7 +104,7 @@ class Evaluator:
                 self.refuse_overlap(program.written, originals)
             written = program.written
             given = [call_words.copied(x) if k in written else x for k, x in enumerate(args)]
-            found = _Call(program, given, seeds, directions).outcome(self, args)
+            found = Call(program, given, seeds, directions).outcome(self, args)
             if not _has_nan(found):
                 break
         assert found is not None
@@ -163,7 +163,7 @@ def _has_nan(found: Outcome) -> bool:
     return any(x is not None and math.isnan(np.vdot(x, x)) for x in leaves)
 
 
-class _Call:
+class Call:
     """One call of a program."""
 
     def __init__(
@@ -219,14 +219,17 @@ class _Call:
         self.kept.append(seed)
         return call_words.address_of(seed)
 
-    def outcome(self, evaluator: Evaluator, args: list[Any]) -> Outcome:
-        """Run, and read what was found."""
-        program = self.program
-        out = ctypes.create_string_buffer(program.out_bytes)
-        status = program.call(self.words, out, default_limit())
+    def run(self, evaluator: Evaluator, args: list[Any]) -> tuple[Any, ...]:
+        """Run; returns the words of the results."""
+        out = ctypes.create_string_buffer(self.program.out_bytes)
+        status = self.program.call(self.words, out, default_limit())
         if status:
             evaluator.failed(status, args)
-        found = program.unpacked(out)
+        return self.program.unpacked(out)
+
+    def outcome(self, evaluator: Evaluator, args: list[Any]) -> Outcome:
+        """Run, and read what was found."""
+        program, found = self.program, self.run(evaluator, args)
         count, tangent, moved = len(program.words.outputs), None, None
         try:
             value = call_words.result_of(program.result, found)

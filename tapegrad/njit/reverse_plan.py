@@ -195,6 +195,7 @@ class ReversePlan:
         if v not in self.stacked:
             keeps, _ = self._choice(v, place)
             if not keeps:
+                self.again[v] = None
                 if v.op == "load" and self.memory.of(v):
                     self._reloads.append((v, place))
                 return [(a, place) for a in self.parts(v)]
@@ -210,6 +211,7 @@ class ReversePlan:
     def _settled(self) -> bool:
         """Plan with the stores that save what they overwrite; True if no others have to."""
         self.stacked: dict[Value, None] = {}
+        self.again: dict[Value, None] = {}  # computed or loaded again
         self.variables: set[Value] = set()
         self.invariants: dict[Block, dict[Value, Loop]] = {}
         self.read_in_header: set[Value] = set()

@@ -54,10 +54,7 @@ none:
   ret ptr null
 }}
 
-define internal i1 @grow(ptr %level, ptr %left, i64 %need, i64 %columns) noinline cold {{
-  %capacity.at = getelementptr i64, ptr %level, i64 1
-  %old = load ptr, ptr %level
-  %capacity = load i64, ptr %capacity.at
+define internal i64 @room(i64 %capacity, ptr %left, i64 %need, i64 %columns) noinline cold {{
   %twice = mul i64 %capacity, 2
   %more = icmp ugt i64 %need, %twice
   %least = select i1 %more, i64 %need, i64 %twice
@@ -65,14 +62,24 @@ define internal i1 @grow(ptr %level, ptr %left, i64 %need, i64 %columns) noinlin
   %added = sub i64 %slots, %capacity
   %row = mul i64 %columns, 8
   %ok = call i1 @charge(ptr %left, i64 %added, i64 %row)
+  %found = select i1 %ok, i64 %slots, i64 0
+  ret i64 %found
+}}
+
+define internal i1 @grow(ptr %level, ptr %left, i64 %need, i64 %columns) noinline cold {{
+  %capacity.at = getelementptr i64, ptr %level, i64 1
+  %old = load ptr, ptr %level
+  %capacity = load i64, ptr %capacity.at
+  %slots = call i64 @room(i64 %capacity, ptr %left, i64 %need, i64 %columns)
+  %ok = icmp ne i64 %slots, 0
   br i1 %ok, label %some, label %none
 some:
-  %bytes = mul i64 %slots, %row
+  %per = mul i64 %slots, 8
+  %bytes = mul i64 %per, %columns
   %new = call ptr @malloc(i64 %bytes)
   %failed = icmp eq ptr %new, null
   br i1 %failed, label %none, label %copy
 copy:
-  %per = mul i64 %slots, 8
   %used = mul i64 %capacity, 8
   br label %head
 head:

@@ -101,6 +101,7 @@ class _Renaming:
             found = {}
             for name in sorted(placed[block]):
                 phi = self.function.value("phi", [], self.code.types[name], None, block)
+                phi.name = _of_user(name)
                 block.phis.append(phi)
                 found[name] = phi
             self.names[block] = found
@@ -121,8 +122,10 @@ class _Renaming:
             if one.op == "copy":
                 assert one.target is not None
                 now[one.target] = args[0]
+                args[0].name = args[0].name or _of_user(one.target)
                 continue
             v = self.function.value(one.op, args, one.type or "", one.attribute, block)
+            v.line = one.line
             block.instructions.append(v)
             if one.target is not None:
                 now[one.target] = v
@@ -135,6 +138,16 @@ class _Renaming:
         if x not in now:
             now[x] = self.function.value("undef", [], self.code.types[x], x)
         return now[x]
+
+
+def _of_user(name: str) -> str:
+    """The user's name of a variable, or of a length: no function in front, no component behind."""
+    if "$" in name or "#" in name:
+        return ""
+    _, variable, *rest = name.split(".")
+    if rest and rest[-1][0] in ("n", "s"):
+        variable += f".{'shape' if rest[-1][0] == 'n' else 'strides'}[{rest[-1][1:]}]"
+    return variable
 
 
 def _normal(x: Constant) -> Any:

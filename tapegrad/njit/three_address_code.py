@@ -51,6 +51,14 @@ class Constant(NamedTuple):
 Operand = Constant | str
 
 
+class SourceLine(NamedTuple):
+    """A line of a user's function."""
+
+    function: str
+    file: str
+    line: int
+
+
 class Instruction(NamedTuple):
     """One assignment to a name, or one effect without a name."""
 
@@ -59,6 +67,7 @@ class Instruction(NamedTuple):
     target: str | None
     type: str | None
     attribute: Any = None
+    line: SourceLine | None = None
 
 
 class CodeBlock:
@@ -103,6 +112,7 @@ class Code:
         self.parameters: list[Parameter] = []
         self.result: Any = None  # the front end's type of the result
         self.source = ""  # names of what was inlined and where it stands, for messages
+        self.line: SourceLine | None = None  # of what is written
         self._count = 0
 
     def block(self) -> CodeBlock:

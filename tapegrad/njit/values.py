@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tapegrad.njit.three_address_code import CodeBlock
+from tapegrad.njit.three_address_code import CodeBlock, SourceLine
 
 
 class Value:
@@ -15,8 +15,8 @@ class Value:
     """
 
     __slots__ = (
-        "active", "args", "attribute", "block", "id", "op", "position", "replaced", "shadow",
-        "type",
+        "active", "args", "attribute", "block", "id", "line", "name", "op", "position",
+        "replaced", "shadow", "type",
     )  # fmt: skip
 
     def __init__(
@@ -29,6 +29,8 @@ class Value:
         self.shadow: Value | None = None
         self.active = False
         self.replaced: Value | None = None  # by an equal value
+        self.name = ""  # the user's, if there is one
+        self.line: SourceLine | None = None
 
     @property
     def home(self) -> Block:

@@ -19,6 +19,7 @@ from tapegrad.njit.three_address_code import Unsupported
 
 Function = Callable[..., Any]
 INDICES = "ijklm"
+FILE = "<array library>"  # where the functions seem to stand
 _SIGNS = {
     operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/",
     operator.pow: "**", operator.floordiv: "//", operator.mod: "%", operator.lt: "<",
@@ -32,7 +33,7 @@ _UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
 def made(source: str) -> Function:
     """The function that a source defines."""
     space: dict[str, Any] = {"np": np, "math": math}
-    exec(source, space)
+    exec(compile(source, FILE, "exec"), space)
     function: Function = space[source.split("(")[0].removeprefix("def ")]
     return function
 

@@ -23,11 +23,11 @@ from tapegrad.njit.three_address_code import (
     Constant,
     Operand,
     Parameter,
+    SourceLine,
     Unsupported,
 )
 
 ITERATORS = (types.EnumerateType, types.ZipType)
-SOURCELESS = "<string>"  # the file of the array library's functions
 
 
 class Translation(Calls):
@@ -36,6 +36,8 @@ class Translation(Calls):
     def write(self) -> CodeBlock:
         """Write all blocks; returns the first."""
         start, blocks = self.current, self.typed.blocks
+        if blocks[min(blocks)].loc.filename == array_library.FILE:
+            self.prefix = f"${self.prefix}"  # its names are not the user's
         self.labels = {k: self.code.block() for k in blocks}
         self.started: set[str] = set()  # iterators that a loop runs over
         self.made_in: dict[str, int] = {}
@@ -44,10 +46,12 @@ class Translation(Calls):
             self.current, self.at = self.labels[k], k
             self.pending: dict[str, Callable[[], None]] = {}
             for s in blocks[k].body:
+                if s.loc.filename != array_library.FILE:
+                    self.code.line = SourceLine(self.typed.name, s.loc.filename, s.loc.line)
                 try:
                     self.statement(s)
                 except Unsupported as error:
-                    if error.located or s.loc.filename == SOURCELESS:
+                    if error.located or s.loc.filename == array_library.FILE:
                         raise
                     raise self.located(error, s) from None
         return start
@@ -314,7 +318,10 @@ def translated(
     one = Translation(code, typed, given, done)
     one.depth = depth
     one.next_elements = {}
-    return one.write()
+    line = code.line
+    start = one.write()
+    code.line = line
+    return start
 
 
 Translation.translate = staticmethod(translated)

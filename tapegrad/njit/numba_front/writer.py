@@ -104,12 +104,16 @@ class Writer:
     def emit(self, op: str, args: Sequence[Operand], type: str, attribute: Any = None) -> str:
         """Append an instruction; its result has a fresh name."""
         name = self.code.name(type)
-        self.current.instructions.append(Instruction(op, tuple(args), name, type, attribute))
+        self.current.instructions.append(
+            Instruction(op, tuple(args), name, type, attribute, self.code.line)
+        )
         return name
 
     def effect(self, op: str, *args: Operand, attribute: Any = None) -> None:
         """Append an instruction without a result."""
-        self.current.instructions.append(Instruction(op, args, None, None, attribute))
+        self.current.instructions.append(
+            Instruction(op, args, None, None, attribute, self.code.line)
+        )
 
     def copy(self, value: Operand, name: str) -> None:
         """Assign to a name."""
