@@ -17,6 +17,7 @@ from tapegrad.base.locks import lock
 from tapegrad.kernels import build
 from tapegrad.njit.activity import Activity
 from tapegrad.njit.call_words import FORMAT
+from tapegrad.njit.checkpoints import StateSweep, checkpoints_of
 from tapegrad.njit.dual_emitter import DualEmitter
 from tapegrad.njit.emitter import Emitter
 from tapegrad.njit.forward_sweep import ForwardSweep
@@ -42,7 +43,8 @@ class Request(NamedTuple):
 
     The `arguments` that it is differentiated in, by number, and of which of its `results`: the
     first number, or all.  Without `arguments` it is the function alone.  Unless it is `strong`, an
-    adjoint of zero times an infinity is NaN.
+    adjoint of zero times an infinity is NaN.  With `checkpoints` long loops are gone back through
+    in segments, which are run again.
     """
 
     kinds: Kinds
@@ -51,6 +53,7 @@ class Request(NamedTuple):
     tangents: bool = False
     restores: bool = True
     strong: bool = True
+    checkpoints: bool = False
 
 
 class DerivativeProgram:
@@ -112,8 +115,14 @@ class DerivativeProgram:
 
     def _write_sweeps(self, frame: SweepFrame, lengths: dict[int, list[Value]]) -> None:
         """Both sweeps; the lengths are those of the arrays among the results."""
-        ForwardSweep(frame, f"r{frame.function.last.label}").write()
-        ReverseSweep(frame, lengths).write()
+        after = f"r{frame.function.last.label}"
+        checkpoints = checkpoints_of(frame) if self.request.checkpoints else {}
+        self.has_checkpoints = bool(checkpoints)
+        if checkpoints:
+            StateSweep(frame, after, checkpoints).write()
+        else:
+            ForwardSweep(frame, after).write()
+        ReverseSweep(frame, lengths, checkpoints).write()
 
     def _describe_words(self, copies: int) -> None:
         """How the words of a call are packed and read; the leaf that each parameter is."""

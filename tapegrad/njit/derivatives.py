@@ -28,14 +28,18 @@ from tapegrad.transforms.pickling import reads_tape
 from tapegrad.transforms.pytree import flatten, matching, unflatten
 
 
-def grad(f: Dispatcher, argnums: Argnums, has_aux: bool, strict: bool) -> NumbaDerivative:
+def grad(
+    f: Dispatcher, argnums: Argnums, has_aux: bool, strict: bool, max_memory: int | None
+) -> NumbaDerivative:
     """`tapegrad.grad`."""
-    return Gradient(f, "grad", argnums, has_aux, strict)
+    return Gradient(f, "grad", argnums, has_aux, strict, max_memory)
 
 
-def value_and_grad(f: Dispatcher, argnums: Argnums, has_aux: bool, strict: bool) -> NumbaDerivative:
+def value_and_grad(
+    f: Dispatcher, argnums: Argnums, has_aux: bool, strict: bool, max_memory: int | None
+) -> NumbaDerivative:
     """`tapegrad.value_and_grad`."""
-    return ValueAndGradient(f, "value_and_grad", argnums, has_aux, strict)
+    return ValueAndGradient(f, "value_and_grad", argnums, has_aux, strict, max_memory)
 
 
 def jacobian(

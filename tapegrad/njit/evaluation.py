@@ -13,11 +13,12 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from tapegrad.base.locks import lock
+from tapegrad.base.text_tables import byte_count
 from tapegrad.njit import call_words
 from tapegrad.njit.call_words import Array
 from tapegrad.njit.derivative_program import DerivativeProgram, Request, default_limit
 from tapegrad.njit.numba_front.objects import types
-from tapegrad.njit.runtime_text import RAISED
+from tapegrad.njit.runtime_text import NO_MEMORY, RAISED
 from tapegrad.transforms.call_arguments import name_of
 
 FLOATS = (np.float64, np.float32)
@@ -62,8 +63,9 @@ def all_positional(f: Dispatcher, args: tuple[Any, ...], kwargs: dict[str, Any])
 class Evaluator:
     """Calls derivatives of one function; errors say for which transform."""
 
-    def __init__(self, f: Dispatcher, name: str) -> None:
+    def __init__(self, f: Dispatcher, name: str, max_memory: int | None = None) -> None:
         self.f, self.name = f, name
+        self.limit = default_limit() if max_memory is None else max_memory
         self.known: dict[Any, DerivativeProgram] = {}
 
     def check(self, args: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
@@ -89,22 +91,31 @@ class Evaluator:
     ) -> Outcome:  # fmt: skip
         """Run a program, after a check; where it gives NaN, anew with strong products.
 
+        Where it takes too much memory, a program with checkpoints does it.
+
         A product that is not strong makes NaN of zero and infinity, which no later sum or product
         takes away.  It lets LLVM fuse multiplications and additions.
         `seeds` are the adjoints of the leaves of the result, 1 if none are given; `directions` are
         tangents of the leaves of all arguments.
         """
         originals, args = list(args), [call_words.contiguous(x) for x in args]
-        found = None
+        found, sparing = None, False
         for strong in (False, True):
-            wanted = chosen, whole, directions is not None, restores, strong
+            wanted = chosen, whole, directions is not None, restores, strong, sparing
             program = self._program(args, wanted)
             if not strong:
                 check(program)
                 self.refuse_overlap(program.written, originals)
-            written = program.written
-            given = [call_words.copied(x) if k in written else x for k, x in enumerate(args)]
-            found = Call(program, given, seeds, directions).outcome(self, args)
+            call = Call(program, args, seeds, directions)
+            words = call.run(self, args, final=sparing or directions is not None or not chosen)
+            if words is None:
+                sparing = True
+                program = self._program(args, (*wanted[:-1], sparing))
+                if not program.has_checkpoints:
+                    self.failed(NO_MEMORY, args)
+                call = Call(program, args, seeds, directions)
+                words = call.run(self, args)
+            found = call.outcome(words)
             if not _has_nan(found):
                 break
         assert found is not None
@@ -151,8 +162,10 @@ class Evaluator:
             )
         raise MemoryError(
             f"`{self.name}` of `{name_of(self.f)}`: what the reverse sweep reads takes more than "
-            f"{default_limit() >> 20} MB: shorten the loops that are differentiated as one, or "
-            "differentiate their parts"
+            f"{byte_count(self.limit)}: raise `max_memory`, differentiate in parts, or bring the "
+            "outermost loop into a form that can be run again in segments: a `for` over a range "
+            "that nothing leaves early, and that carries numbers, and arrays made before it "
+            "(`tapegrad.explain` says what takes how much)"
         )
 
 
@@ -171,6 +184,8 @@ class Call:
         directions: Sequence[Any] | None,
     ) -> None:  # fmt: skip
         self.program, self.directions = program, directions
+        written = program.written
+        args = [call_words.copied(x) if k in written else x for k, x in enumerate(args)]
         kinds = program.request.kinds
         components = iter([c for t, x in zip(kinds, args) for c in call_words.flat(t, x)])
         self.leaves = [leaf for t, x in zip(kinds, args) for leaf in call_words.followed(t, x)]
@@ -219,17 +234,24 @@ class Call:
         self.kept.append(seed)
         return call_words.address_of(seed)
 
-    def run(self, evaluator: Evaluator, args: list[Any]) -> tuple[Any, ...]:
-        """Run; returns the words of the results."""
+    def run(
+        self, evaluator: Evaluator, args: list[Any], final: bool = True
+    ) -> tuple[Any, ...] | None:
+        """Run; returns the words of the results.
+
+        None, if there is not enough memory and this try is not the final one.
+        """
         out = ctypes.create_string_buffer(self.program.out_bytes)
-        status = self.program.call(self.words, out, default_limit())
+        status = self.program.call(self.words, out, evaluator.limit)
+        if status == NO_MEMORY and not final:
+            return None
         if status:
             evaluator.failed(status, args)
         return self.program.unpacked(out)
 
-    def outcome(self, evaluator: Evaluator, args: list[Any]) -> Outcome:
-        """Run, and read what was found."""
-        program, found = self.program, self.run(evaluator, args)
+    def outcome(self, found: Any) -> Outcome:
+        """Read what a run has found."""
+        program = self.program
         count, tangent, moved = len(program.words.outputs), None, None
         try:
             value = call_words.result_of(program.result, found)

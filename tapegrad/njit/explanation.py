@@ -129,8 +129,8 @@ def explain(f: Any, *args: Any, argnums: Argnums = 0) -> Explanation:
     derivative.has_aux = isinstance(program.result, types.BaseTuple)
     derivative.check_program(program)
     derivative.evaluator.refuse_overlap(program.written, list(given))
-    copies = [call_words.copied(x) if k in program.written else x for k, x in enumerate(in_order)]
-    words = Call(program, copies, None, None).run(derivative.evaluator, in_order)
+    words = Call(program, in_order, None, None).run(derivative.evaluator, in_order)
+    assert words is not None
     if program.owns:
         program.release(words[program.owner_word])
     output = program.words.output

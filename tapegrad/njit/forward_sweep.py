@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.njit.sweep_frame import FULL, RAISED, Stack, SweepFrame
-from tapegrad.njit.values import Block, Value
+from tapegrad.njit.values import Block, Loop, Value
 
 
 class ForwardSweep:
@@ -28,13 +28,21 @@ class ForwardSweep:
         for block in frame.function.blocks:
             for phi in block.phis:
                 self.phis[phi] = emitter.cell(phi.type)
-        emitter.jump(f"f{frame.function.entry.label}")
+        emitter.jump(self.label(frame.function.entry))
         for block in frame.function.blocks:
             self._block(block)
 
+    def label(self, block: Block) -> str:
+        """The label of a block."""
+        return f"f{block.label}"
+
+    def stack(self, loop: Loop | None) -> Stack | None:
+        """The stack that a loop's values are kept on, if any are."""
+        return None if loop is None else self.frame.stacks.get(loop)
+
     def _block(self, block: Block) -> None:
         emitter, frame = self.emitter, self.frame
-        emitter.start(f"f{block.label}")
+        emitter.start(self.label(block))
         for phi in block.phis:
             frame.now[phi] = emitter.get(self.phis[phi])
         self._begin_trip(block)
@@ -44,17 +52,17 @@ class ForwardSweep:
             self._keep(v, block)
         for s in block.successors:
             if s.is_header and s.loop is not None and s.loop.preheader is block:
-                self._enter_loop(frame.stacks.get(s.loop))
+                self._enter_loop(s.loop)
         self._end(block)
 
     def _begin_trip(self, block: Block) -> None:
-        """Room for a trip's slot; on leaving a loop, the number of slots in use."""
+        """Begin a trip with room for its slot; on leaving a loop, the number of slots in use."""
         emitter, frame = self.emitter, self.frame
-        stack = frame.stacks.get(block.loop) if block.loop is not None else None
+        stack = self.stack(block.loop)
         if stack is not None and block.is_header and stack.loop.count is None:
             trip = emitter.integer("iadd", [emitter.get(stack.base), frame.now[stack.loop.number]])
-            self._ensure(stack, emitter.integer("iadd", [trip, emitter.const(1, "i64")]))
-        left = frame.stacks.get(block.leaves) if block.leaves is not None else None
+            self.ensure(stack, emitter.integer("iadd", [trip, emitter.const(1, "i64")]))
+        left = self.stack(block.leaves)
         if left is not None:
             emitter.put(left.top, self._slots(left, left.base, left.loop.trips[block]))
         if stack is not None and block.predecessors == [stack.loop.header]:
@@ -67,13 +75,15 @@ class ForwardSweep:
         found = emitter.integer("iadd", [emitter.get(base), self.frame.value(trips)])
         return emitter.integer("iadd", [found, emitter.const(stack.extra, "i64")])
 
-    def _enter_loop(self, stack: Stack | None) -> None:
+    def _enter_loop(self, loop: Loop) -> None:
+        stack = self.stack(loop)
         if stack is not None:
             self.emitter.put(stack.base, self.emitter.get(stack.top))
             if stack.loop.count is not None:
-                self._ensure(stack, self._slots(stack, stack.top, stack.loop.count))
+                self.ensure(stack, self._slots(stack, stack.top, stack.loop.count))
 
-    def _ensure(self, stack: Stack, need: Any) -> None:
+    def ensure(self, stack: Stack, need: Any) -> None:
+        """Have room for so many slots."""
         self.emitter.ensure(
             stack.loop.index, stack.buffer, stack.capacity, need, len(stack.columns), FULL
         )
@@ -82,7 +92,7 @@ class ForwardSweep:
         """Keep a value where the plan says so."""
         if v in self.frame.variables:
             self.emitter.put(self.frame.variables[v], self.frame.now[v])
-        stack = self.frame.stacks.get(block.loop) if block.loop is not None else None
+        stack = self.stack(block.loop)
         if stack is not None and v in stack.columns and v not in stack.delayed:
             self._push(v, stack)
 
@@ -115,15 +125,15 @@ class ForwardSweep:
             emitter.jump(self.after)
         elif block.terminator == "jump":
             self._hand_on(block, block.successors[0])
-            emitter.jump(f"f{block.successors[0].label}")
+            emitter.jump(self.label(block.successors[0]))
         else:
-            labels = [emitter.label("edge") if s.phis else f"f{s.label}" for s in block.successors]
+            labels = [emitter.label("edge") if s.phis else self.label(s) for s in block.successors]
             emitter.branch(frame.value(block.operands[0]), *labels)
             for s, label in zip(block.successors, labels):
                 if s.phis:
                     emitter.start(label)
                     self._hand_on(block, s)
-                    emitter.jump(f"f{s.label}")
+                    emitter.jump(self.label(s))
 
     def _hand_on(self, block: Block, following: Block) -> None:
         """Give the phis of the block that follows their values."""

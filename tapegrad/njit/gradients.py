@@ -32,19 +32,20 @@ class NumbaDerivative:
 
     def __init__(
         self, f: Dispatcher, name: str, argnums: Argnums = 0, has_aux: bool = False,
-        strict: bool = False,
+        strict: bool = False, max_memory: int | None = None,
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, f.py_func, updated=())
         self.function, self.name = f, name
         self.argnums, self.has_aux, self.strict = argnums, has_aux, strict
         self.single = isinstance(argnums, int | np.integer)
-        self.evaluator = Evaluator(f, name)
+        self.max_memory = max_memory
+        self.evaluator = Evaluator(f, name, checked_limit(max_memory, name))
 
     def __repr__(self) -> str:
         return f"<{self.name} of {name_of(self.function)}>"
 
     def __reduce__(self) -> Any:
-        options = (self.name, self.argnums, self.has_aux, self.strict)
+        options = (self.name, self.argnums, self.has_aux, self.strict, self.max_memory)
         return reduced(self, type(self), self.function, *options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -122,6 +123,18 @@ class NumbaDerivative:
         order = checked_argnums(self.argnums, count, self.name, self.function)
         found = tuple([parts[k] for k in order])
         return found[0] if self.single else found
+
+
+def checked_limit(max_memory: Any, name: str) -> int | None:
+    """How many bytes a call may take, if that is given."""
+    if max_memory is None:
+        return None
+    if not isinstance(max_memory, int | np.integer) or isinstance(max_memory, bool):
+        kind = type(max_memory).__name__
+        raise TypeError(f"`{name}`: `max_memory` is a number of bytes, an integer, got {kind}")
+    if not 0 < max_memory < 1 << 63:
+        raise ValueError(f"`{name}`: `max_memory` is a positive number of bytes, got {max_memory}")
+    return int(max_memory)
 
 
 def like(x: Any, rest: Any) -> Any:

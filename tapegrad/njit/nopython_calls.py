@@ -16,7 +16,7 @@ from numba.core import errors
 from tapegrad.base.locks import lock
 from tapegrad.kernels.flags import from_python
 from tapegrad.kernels.numba_callable import CallableType, registered
-from tapegrad.njit.derivative_program import Request, default_limit
+from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import program_of
 from tapegrad.njit.numba_front.components import components, scalar
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
@@ -100,7 +100,7 @@ class _Source:
     def __init__(self, face: Face, kinds: Kinds) -> None:
         derivative = face.derivative
         self.with_value, self.has_aux = face.with_value, derivative.has_aux
-        self.single = derivative.single
+        self.single, self.limit = derivative.single, derivative.evaluator.limit
         f = derivative.function
         self.chosen = checked_argnums(derivative.argnums, len(kinds), derivative.name, f)
         for k in self.chosen:
@@ -121,7 +121,7 @@ class _Source:
         self.space: dict[str, Any] = {
             "np": np, "f": f, "plain": prototype(self.programs[0].address),
             "strong": prototype(self.programs[1].address),
-            "no_memory": message + "takes more memory than there is",
+            "no_memory": message + "takes more memory than it may",
             "raised": message + "raised, and the function did not when it was called to see what",
             "overlap": message + "got arrays that overlap, into one of which the function writes",
         }  # fmt: skip
@@ -179,7 +179,7 @@ class _Source:
             else:
                 kind = "f32" if program.result_leaves[p][1] == types.float32 else "f64"
                 yield _written(at, kind, "1.0")
-        given = f"(words.ctypes.data, out.ctypes.data, {default_limit()})"
+        given = f"(words.ctypes.data, out.ctypes.data, {self.limit})"
         yield f"status = plain{given} if attempt == 0 else strong{given}"
         # What is read here is not freed before.
         alive = " + ".join(["words[0] * 0", *(f"{a[0]}.size" for a in arrays.values())])

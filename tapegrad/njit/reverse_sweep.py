@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tapegrad.njit.checkpoints import Checkpoints
 from tapegrad.njit.partials import is_row, operand, partials
 from tapegrad.njit.reverse_plan import AT_HAND
 from tapegrad.njit.sweep_frame import SweepFrame
@@ -14,12 +15,15 @@ from tapegrad.njit.values import Block, Loop, Value
 class ReverseSweep:
     """Writes the blocks of the function, backwards."""
 
-    def __init__(self, frame: SweepFrame, lengths: dict[int, list[Value]]) -> None:
+    def __init__(
+        self, frame: SweepFrame, lengths: dict[int, list[Value]], checkpoints: Checkpoints
+    ) -> None:
         assert frame.plan is not None
         assert frame.activity is not None
         self.frame, self.emitter = frame, frame.emitter
         self.plan, self.activity = frame.plan, frame.activity
         self.lengths = lengths  # of the arrays among the results
+        self.checkpoints = checkpoints
         self.adjoints: dict[Value, Any] = {}  # variables
         self.pending: dict[Value, Any] = {}  # adjoints in the block that is written
         self.known: dict[Value, Any] = {}  # values of the forward sweep in that block
@@ -193,6 +197,9 @@ class ReverseSweep:
         emitter.put(frame.counters[loop], trips)
         for v, inner in self.plan.invariants.get(block, {}).items():
             emitter.put(self.invariants[v, inner], self._value(v))
+        if loop in self.checkpoints:
+            self.checkpoints[loop].enter()
+            return
         if (stack := frame.stacks.get(loop)) is not None:
             used = emitter.integer("iadd", [trips, emitter.const(stack.extra, "i64")])
             base = emitter.integer("isub", [emitter.get(stack.top), used])
@@ -215,7 +222,10 @@ class ReverseSweep:
                 emitter.put(counter, before)
             for phi, g in incoming:
                 self._add(phi.args[block.predecessors.index(source)], g)
-            emitter.jump(f"r{source.label}")
+            if label == back and loop in self.checkpoints:
+                self.checkpoints[loop].go_back(k)
+            else:
+                emitter.jump(f"r{source.label}")
 
     def _part(self, block: Block, incoming: list[tuple[Value, Any]]) -> None:
         """To the predecessor that control came from."""

@@ -47,6 +47,8 @@ got:
 list:
   %next = load ptr, ptr %head
   store ptr %next, ptr %p
+  %size.at = getelementptr i64, ptr %p, i64 1
+  store i64 %bytes, ptr %size.at
   store ptr %p, ptr %head
   %q = getelementptr i8, ptr %p, i64 64
   ret ptr %q
@@ -116,6 +118,54 @@ body:
 done:
   ret void
 }}
+"""
+
+# What sweeps with checkpoints call: how many trips a segment has, for states of `%size` bytes of
+# which half of what is left has to hold all; and to free arrays back to one of the list.
+CHECKPOINTS = """\
+define internal i64 @segment(i64 %count, i64 %size, ptr %left) noinline {
+  br label %head
+head:
+  %r = phi i64 [1, %0], [%r1, %head]
+  %eighth = lshr i64 %r, 3
+  %more = add i64 %eighth, 1
+  %r1 = add i64 %r, %more
+  %square = mul i64 %r, %r
+  %goes = icmp ult i64 %square, %count
+  br i1 %goes, label %head, label %done
+done:
+  %old = load i64, ptr %left
+  %half = lshr i64 %old, 1
+  %fit = udiv i64 %half, %size
+  %some = icmp ugt i64 %fit, 2
+  %states = select i1 %some, i64 %fit, i64 2
+  %most = sub i64 %states, 1
+  %trips = udiv i64 %count, %most
+  %least = add i64 %trips, 1
+  %short = icmp ult i64 %r, %least
+  %length = select i1 %short, i64 %least, i64 %r
+  ret i64 %length
+}
+
+define internal void @release_to(ptr %head, ptr %left, ptr %mark) noinline {
+  br label %next
+next:
+  %p = load ptr, ptr %head
+  %end = icmp eq ptr %p, %mark
+  br i1 %end, label %done, label %body
+body:
+  %after = load ptr, ptr %p
+  store ptr %after, ptr %head
+  %size.at = getelementptr i64, ptr %p, i64 1
+  %bytes = load i64, ptr %size.at
+  %old = load i64, ptr %left
+  %new = add i64 %old, %bytes
+  store i64 %new, ptr %left
+  call void @free(ptr %p)
+  br label %next
+done:
+  ret void
+}
 """
 
 

@@ -155,8 +155,9 @@ def scalar_root(y: Any, name: str, f: Any) -> Tensor:
 
 
 def value_and_grad(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False
-) -> Callable[..., Any]:
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False,
+    max_memory: int | None = None,
+) -> Callable[..., Any]:  # fmt: skip
     """The function that returns the value of `f` and its gradient.
 
     Parameters
@@ -164,19 +165,23 @@ def value_and_grad(
     f : returns a scalar; with `has_aux` a pair of a scalar and anything else, which is passed on.
     argnums : which positional arguments to differentiate in: one, or a tuple of several.
     strict : an argument that the value does not depend on is an error, not a gradient of zeros.
+    max_memory : of a function that Numba compiles, how many bytes the gradient may take; a quarter
+        of the machine's memory unless given.  Beyond that, long loops are run again in segments.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     (5.0, array([2., 4.]))
     """
     if (numba := numba_derivatives(f)) is not None:
-        return numba.value_and_grad(f, argnums, has_aux, strict)  # type: ignore[no-any-return]
+        return numba.value_and_grad(f, argnums, has_aux, strict, max_memory)  # type: ignore[no-any-return]
+    refuse_limit(max_memory, "value_and_grad")
     return differentiated(f, argnums, has_aux, strict, "value_and_grad", both=True)
 
 
 def grad(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False
-) -> Callable[..., Any]:
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False,
+    max_memory: int | None = None,
+) -> Callable[..., Any]:  # fmt: skip
     """The gradient of `f`, a function of arrays, numbers, Tensors or pytrees of them.
 
     Parameters
@@ -184,6 +189,8 @@ def grad(
     f : returns a scalar; with `has_aux` a pair of a scalar and anything else, which is passed on.
     argnums : which positional arguments to differentiate in: one, or a tuple of several.
     strict : an argument that the value does not depend on is an error, not a gradient of zeros.
+    max_memory : of a function that Numba compiles, how many bytes the gradient may take; a quarter
+        of the machine's memory unless given.  Beyond that, long loops are run again in segments.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.grad(lambda x: np.sin(x["a"]) * x["b"])({"a": 0.0, "b": 2.0})
@@ -192,8 +199,18 @@ def grad(
     12.0
     """
     if (numba := numba_derivatives(f)) is not None:
-        return numba.grad(f, argnums, has_aux, strict)  # type: ignore[no-any-return]
+        return numba.grad(f, argnums, has_aux, strict, max_memory)  # type: ignore[no-any-return]
+    refuse_limit(max_memory, "grad")
     return differentiated(f, argnums, has_aux, strict, "grad")
+
+
+def refuse_limit(max_memory: int | None, name: str) -> None:
+    """A limit of memory is for functions that Numba compiles."""
+    if max_memory is not None:
+        raise TypeError(
+            f"`{name}`: `max_memory` is for functions under `numba.njit`; on the tape "
+            "`tapegrad.checkpoint` computes again what is not to be kept"
+        )
 
 
 @repeatable

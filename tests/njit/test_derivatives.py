@@ -261,11 +261,13 @@ def test_too_little_memory_is_an_error(monkeypatch):
         s = x
         for _ in range(n):
             s = math.sin(s) * x
+            if s > 2.0:  # a loop that is left early has no checkpoints
+                break
         return s
 
     monkeypatch.setattr(evaluation, "default_limit", lambda: 1 << 20)
     assert math.isfinite(tg.grad(f)(0.5, 1000))
-    with pytest.raises(MemoryError, match="takes more than 1 MB"):
+    with pytest.raises(MemoryError, match=r"takes more than 1\.05 MB"):
         tg.grad(f)(0.5, 10**6)
     zeros = njit(lambda x, n: np.zeros((n, n))[0, 0] * x)
     with pytest.raises(MemoryError):
