@@ -7,7 +7,7 @@ import inspect
 import math
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numba.core.dispatcher import Dispatcher
@@ -67,6 +67,7 @@ class Evaluator:
         self.f, self.name = f, name
         self.limit = default_limit() if max_memory is None else max_memory
         self.known: dict[Any, DerivativeProgram] = {}
+        self.large: set[Any] = set()  # sizes of arguments that took too much memory
 
     def check(self, args: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
         """The leaves of the arguments that are differentiated in, all of them floats."""
@@ -91,35 +92,47 @@ class Evaluator:
     ) -> Outcome:  # fmt: skip
         """Run a program, after a check; where it gives NaN, anew with strong products.
 
-        Where it takes too much memory, a program with checkpoints does it.
-
         A product that is not strong makes NaN of zero and infinity, which no later sum or product
         takes away.  It lets LLVM fuse multiplications and additions.
         `seeds` are the adjoints of the leaves of the result, 1 if none are given; `directions` are
         tangents of the leaves of all arguments.
         """
         originals, args = list(args), [call_words.contiguous(x) for x in args]
-        found, sparing = None, False
+        found = None
         for strong in (False, True):
-            wanted = chosen, whole, directions is not None, restores, strong, sparing
+            wanted = chosen, whole, directions is not None, restores, strong
             program = self._program(args, wanted)
             if not strong:
                 check(program)
                 self.refuse_overlap(program.written, originals)
-            call = Call(program, args, seeds, directions)
-            words = call.run(self, args, final=sparing or directions is not None or not chosen)
-            if words is None:
-                sparing = True
-                program = self._program(args, (*wanted[:-1], sparing))
-                if not program.has_checkpoints:
-                    self.failed(NO_MEMORY, args)
-                call = Call(program, args, seeds, directions)
-                words = call.run(self, args)
-            found = call.outcome(words)
+            found = self._outcome(program, args, wanted, seeds, directions)
             if not _has_nan(found):
                 break
         assert found is not None
         return found
+
+    def _outcome(
+        self, program: DerivativeProgram, args: list[Any], wanted: tuple[Any, ...],
+        seeds: Sequence[Any] | None, directions: Sequence[Any] | None,
+    ) -> Outcome:  # fmt: skip
+        """Run a program; where that takes too much memory, one with checkpoints.
+
+        Sizes of arguments for which it did are remembered: there that one is the first to be tried.
+        """
+        first = bool(self.large) and sizes_of(args) in self.large
+        reverses = wanted[0] and directions is None
+        for checkpoints in (False, True)[first : 1 + bool(reverses)]:
+            if checkpoints:
+                program = self._program(args, (*wanted, True))
+                if not program.has_checkpoints:
+                    break
+            call = Call(program, args, seeds, directions)
+            words = call.run(self, args)
+            if words is not None:
+                if checkpoints:
+                    self.large.add(sizes_of(args))
+                return call.outcome(words)
+        return self.failed(NO_MEMORY, args)
 
     def _program(self, args: list[Any], wanted: tuple[Any, ...]) -> DerivativeProgram:
         """The program for arguments like these."""
@@ -152,7 +165,7 @@ class Evaluator:
             f"that of argument {j}: pass a copy of one of them"
         )
 
-    def failed(self, status: int, args: list[Any]) -> None:
+    def failed(self, status: int, args: list[Any]) -> NoReturn:
         """Raise what the function itself raises."""
         if status == RAISED:
             self.f(*map(call_words.copied, args))
@@ -167,6 +180,12 @@ class Evaluator:
             "that nothing leaves early, and that carries numbers, and arrays made before it "
             "(`tapegrad.explain` says what takes how much)"
         )
+
+
+def sizes_of(args: Sequence[Any]) -> tuple[Any, ...]:
+    """The shapes of arrays and the integers, on which the numbers of trips depend first of all."""
+    leaves = [leaf for x in args for leaf in call_words.leaves(x)]
+    return tuple([np.shape(x) or (x if isinstance(x, int) else None) for x in leaves])
 
 
 def _has_nan(found: Outcome) -> bool:
@@ -234,16 +253,11 @@ class Call:
         self.kept.append(seed)
         return call_words.address_of(seed)
 
-    def run(
-        self, evaluator: Evaluator, args: list[Any], final: bool = True
-    ) -> tuple[Any, ...] | None:
-        """Run; returns the words of the results.
-
-        None, if there is not enough memory and this try is not the final one.
-        """
+    def run(self, evaluator: Evaluator, args: list[Any]) -> tuple[Any, ...] | None:
+        """Run; returns the words of the results, or None where there is not enough memory."""
         out = ctypes.create_string_buffer(self.program.out_bytes)
         status = self.program.call(self.words, out, evaluator.limit)
-        if status == NO_MEMORY and not final:
+        if status == NO_MEMORY:
             return None
         if status:
             evaluator.failed(status, args)

@@ -16,6 +16,7 @@ from tapegrad.njit.gradients import Gradient
 from tapegrad.njit.numba_front.objects import types
 from tapegrad.njit.partials import is_row
 from tapegrad.njit.reverse_plan import ReversePlan
+from tapegrad.njit.runtime_text import NO_MEMORY
 from tapegrad.njit.stack_sizes import StackSizes
 from tapegrad.njit.three_address_code import FLOATS, SourceLine
 from tapegrad.njit.values import Block, Function, Value
@@ -130,7 +131,8 @@ def explain(f: Any, *args: Any, argnums: Argnums = 0) -> Explanation:
     derivative.check_program(program)
     derivative.evaluator.refuse_overlap(program.written, list(given))
     words = Call(program, in_order, None, None).run(derivative.evaluator, in_order)
-    assert words is not None
+    if words is None:
+        derivative.evaluator.failed(NO_MEMORY, in_order)
     if program.owns:
         program.release(words[program.owner_word])
     output = program.words.output
