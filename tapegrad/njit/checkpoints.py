@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tapegrad.njit.emitter import LLVM, SIZE
 from tapegrad.njit.forward_sweep import ForwardSweep
+from tapegrad.njit.loop_arrays import LoopArrays, hands_on_arrays
 from tapegrad.njit.reverse_plan import AT_HAND, ReversePlan
 from tapegrad.njit.runtime_text import CHECKPOINTS
 from tapegrad.njit.sweep_frame import FULL, Stack, SweepFrame
@@ -46,11 +47,10 @@ def checkpoints_of(frame: SweepFrame) -> Checkpoints:
 def _state(function: Function, plan: ReversePlan, loop: Loop) -> list[Memory] | None:
     """The arrays of a loop's state, or None if these are not all there before the loop."""
     (leaving,) = loop.exits
+    if hands_on_arrays(function, loop):
+        return None
     of = function.alias_class
     inside = [v for b in loop.blocks for v in b.instructions]
-    made = {of(v) for v in inside if v.op == "alloc"}
-    if any(p.type == "ptr" and of(p) in made for p in (*loop.header.phis, *leaving.phis)):
-        return None
     written = {
         memory for memory, stores in plan.memory.stores.items()
         if any(s.home in loop.blocks or plan.memory.follows(leaving, 0, s) for s in stores)
@@ -87,10 +87,10 @@ class CheckpointedLoop:
     def __init__(self, frame: SweepFrame, loop: Loop, memory: list[Memory]) -> None:
         self.frame, self.emitter, self.loop, self.memory = frame, frame.emitter, loop, memory
         self.phis = loop.header.phis
-        self.makes_arrays = any(v.op == "alloc" for b in loop.blocks for v in b.instructions)
+        self.arrays = LoopArrays(self.emitter, loop)
         cell = self.emitter.cell
         self.count, self.length, self.size = cell("i64"), cell("i64"), cell("i64")
-        self.states, self.next_state, self.mark = cell("ptr"), cell("ptr"), cell("ptr")
+        self.states, self.next_state = cell("ptr"), cell("ptr")
         self.next = cell("i64")  # the trip at which the next segment begins
         self.start, self.stop = cell("i64"), cell("i64")  # of the segment that is run again
         self.pointers = [(cell("ptr"), cell("i64")) for _ in memory]  # and bytes
@@ -146,22 +146,12 @@ class CheckpointedLoop:
             (self.next_state, states), (self.next, self._const(0)),
         ):  # fmt: skip
             emitter.put(cell, x)
-        self._set_mark()
-
-    def _set_mark(self) -> None:
-        """Note the newest array: what is made from here on is the loop's."""
-        self.emitter.put(self.mark, self.emitter.current.emit("ptr", "load ptr, ptr %head"))
-
-    def _free_arrays(self) -> None:
-        """Free the arrays that the loop has made."""
-        if self.makes_arrays:
-            mark = self.emitter.get(self.mark)
-            self.emitter.line(f"call void @release_to(ptr %head, ptr %left, {mark})")
+        self.arrays.begin()
 
     def save(self) -> None:
         """At the header: save the state, if a segment begins here."""
         emitter, frame = self.emitter, self.frame
-        self._free_arrays()
+        self.arrays.free()
         save, on = emitter.label("save"), emitter.label("on")
         following = emitter.get(self.next)
         due = emitter.apply("eq", frame.now[self.loop.number], following)
@@ -191,7 +181,7 @@ class CheckpointedLoop:
     def enter(self) -> None:
         """From the loop's exit into its last segment; writes the sweep that runs segments again."""
         emitter = self.emitter
-        self._set_mark()
+        self.arrays.begin()
         count, length = emitter.get(self.count), emitter.get(self.length)
         rest = emitter.current.emit("i64", f"urem {count}, {length.name}")
         emitter.put(self.start, emitter.integer("isub", [count, rest]))
@@ -210,7 +200,7 @@ class CheckpointedLoop:
         first = emitter.apply("eq", trip, start)
         emitter.branch(first, before, f"r{self.loop.latch.label}", ", !prof !unlikely")
         emitter.start(before)
-        self._free_arrays()
+        self.arrays.free()
         emitter.put(self.stop, start)
         emitter.put(self.start, emitter.integer("isub", [start, emitter.get(self.length)]))
         emitter.jump(self._label("resume"))

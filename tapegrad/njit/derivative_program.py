@@ -21,6 +21,7 @@ from tapegrad.njit.checkpoints import StateSweep, checkpoints_of
 from tapegrad.njit.dual_emitter import DualEmitter
 from tapegrad.njit.emitter import Emitter
 from tapegrad.njit.forward_sweep import ForwardSweep
+from tapegrad.njit.loop_arrays import ForwardAlone
 from tapegrad.njit.numba_front.components import components
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.numba_front.translation import code_of
@@ -88,7 +89,7 @@ class DerivativeProgram:
         self._result_kinds = [v.type for v in function.results]
         if not self.request.arguments:
             frame = SweepFrame(function, None, None, emitter)
-            ForwardSweep(frame, "done").write()
+            ForwardAlone(frame).write()
         else:
             frame = self._frame(function, emitter)
             lengths = {

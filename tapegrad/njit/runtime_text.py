@@ -121,7 +121,7 @@ done:
 """
 
 # What sweeps with checkpoints call: how many trips a segment has, for states of `%size` bytes of
-# which half of what is left has to hold all; and to free arrays back to one of the list.
+# which half of what is left has to hold all.
 CHECKPOINTS = """\
 define internal i64 @segment(i64 %count, i64 %size, ptr %left) noinline {
   br label %head
@@ -146,7 +146,10 @@ done:
   %length = select i1 %short, i64 %least, i64 %r
   ret i64 %length
 }
+"""
 
+# Frees the newest arrays of the list, back to one of them.
+RELEASING = """\
 define internal void @release_to(ptr %head, ptr %left, ptr %mark) noinline {
   br label %next
 next:

@@ -260,6 +260,35 @@ def test_memory_is_given_back():
     assert [program.call(first.words, out, 1_500_000) for _ in range(2)] == [0, 0]
 
 
+def test_forward_mode_frees_what_a_trip_has_made():
+    args, along = (np.ones(1000), 0.7, 3_000), (np.ones(1000), 1.0, 0)
+    program = program_of(temporaries, Request(call_words.kinds_of(args), (), tangents=True))
+    call = Call(program, args, None, [along[0], 1.0, None])
+    out = ctypes.create_string_buffer(program.out_bytes)
+    assert program.call(call.words, out, 100_000) == 0
+    step = 1e-6
+    near = [temporaries(args[0] + h, 0.7 + h, 3_000) for h in (-step, step)]
+    slope = (near[1] - near[0]) / (2 * step)
+    assert tg.jvp(temporaries, args, along)[1] == pytest.approx(slope, rel=1e-6)
+
+
+def test_forward_mode_keeps_what_another_trip_or_the_result_reads():
+    @njit
+    def newest(x, steps):
+        y, z = x, x
+        for _ in range(steps):
+            w = np.sin(y)
+            y, z = w * 0.5 + y, y
+        return y + z
+
+    x = np.array([0.1, 0.2])
+    y, tangent = tg.jvp(newest, (x, 5), (np.ones(2), 0))
+    np.testing.assert_array_equal(y, newest(x, 5))
+    step = 1e-6
+    slope = (newest(x + step, 5) - newest(x - step, 5)) / (2 * step)
+    np.testing.assert_allclose(tangent, slope, rtol=1e-6)
+
+
 def test_threads():
     gradient = tg.grad(decay, (0, 1), max_memory=100_000)
     points = np.linspace(0.1, 0.9, 8)

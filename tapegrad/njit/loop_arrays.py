@@ -1,0 +1,64 @@
+"""Arrays that a loop makes for one trip: nobody reads them in the next, in which they are freed.
+
+A reverse sweep reads them later, so that they stay; a forward sweep alone frees them.
+"""
+
+from __future__ import annotations
+
+from tapegrad.njit.emitter import Emitter
+from tapegrad.njit.forward_sweep import ForwardSweep
+from tapegrad.njit.runtime_text import RELEASING
+from tapegrad.njit.sweep_frame import SweepFrame
+from tapegrad.njit.values import Block, Function, Loop
+
+
+def hands_on_arrays(function: Function, loop: Loop) -> bool:
+    """Whether an array that is made in a loop may be read in another trip, or after the loop."""
+    of = function.alias_class
+    made = {of(v) for b in loop.blocks for v in b.instructions if v.op == "alloc"}
+    blocks = (loop.header, *loop.exits)
+    return any(p.type == "ptr" and of(p) in made for b in blocks for p in b.phis)
+
+
+class LoopArrays:
+    """Writes the code that frees the arrays of a loop."""
+
+    def __init__(self, emitter: Emitter, loop: Loop) -> None:
+        self.emitter = emitter
+        self.any = any(v.op == "alloc" for b in loop.blocks for v in b.instructions)
+        self.mark = Emitter.cell(emitter, "ptr")
+        emitter.declared.add(RELEASING)
+
+    def begin(self) -> None:
+        """Note the newest array: what is made from here on is the loop's."""
+        newest = self.emitter.current.emit("ptr", "load ptr, ptr %head")
+        Emitter.put(self.emitter, self.mark, newest)
+
+    def free(self) -> None:
+        """Free the arrays that the loop has made."""
+        if self.any:
+            mark = Emitter.get(self.emitter, self.mark)
+            self.emitter.line(f"call void @release_to(ptr %head, ptr %left, {mark})")
+
+
+class ForwardAlone(ForwardSweep):
+    """The forward sweep of a program that has no reverse sweep."""
+
+    def __init__(self, frame: SweepFrame) -> None:
+        super().__init__(frame, "done")
+        function = frame.function
+        made = {loop: LoopArrays(frame.emitter, loop) for loop in function.loops}
+        self.arrays = {
+            loop: arrays for loop, arrays in made.items()
+            if arrays.any and not hands_on_arrays(function, loop)
+        }  # fmt: skip
+
+    def _enter_loop(self, loop: Loop) -> None:
+        if loop in self.arrays:
+            self.arrays[loop].begin()
+        super()._enter_loop(loop)
+
+    def _begin_trip(self, block: Block) -> None:
+        if block.loop in self.arrays and block.is_header:
+            self.arrays[block.loop].free()
+        super()._begin_trip(block)
