@@ -21,6 +21,7 @@ from tapegrad.njit.stack_sizes import StackSizes
 from tapegrad.njit.three_address_code import FLOATS, SourceLine
 from tapegrad.njit.values import Block, Function, Value
 from tapegrad.transforms.call_arguments import Argnums
+from tapegrad.transforms.numba_functions import holds_tensor
 
 HEAD = ("line", "value", "is", "bytes/trip", "trips", "bytes", "source")
 NESTED = 2  # operations of which the text of a value is made
@@ -123,6 +124,8 @@ def explain(f: Any, *args: Any, argnums: Argnums = 0) -> Explanation:
             f"`explain` takes a function under `numba.njit`, got {type(f).__name__}: of what is "
             "recorded on the tape `tapegrad.show.memory` tells what is kept"
         )
+    if holds_tensor(args):
+        raise TypeError("`explain` takes arrays and numbers, got a Tensor: pass `t.numpy()`")
     derivative = Gradient(f, "explain", argnums)
     given, chosen = derivative.prepared(args, {})
     in_order = [call_words.contiguous(x) for x in given]

@@ -123,6 +123,8 @@ def test_anything_but_a_compiled_function_is_refused(f):
 
 
 def test_arguments_that_have_no_gradient_are_refused():
+    with pytest.raises(TypeError, match="takes arrays and numbers, got a Tensor"):
+        tg.explain(path, 1.0, tg.tensor(0.5), 100, np.zeros(1))
     with pytest.raises(TypeError, match="needs floating-point arguments"):
         tg.explain(path, 1.0, 0.5, 100, np.zeros(1), argnums=2)
     with pytest.raises(TypeError, match="must return a floating-point scalar"):
