@@ -30,10 +30,10 @@ def routine_of(
 ) -> Routine | None:
     """The code that fills memory with some results: values, or the gradients `wanted`.
 
-    None where only Python can: it copies what a function writes into, and knows constant arrays.
+    None where only Python can: it knows constant arrays.
     """
     program = call.program(wanted)
-    if program.written or (wanted is not None and len(places) < len(specs)):
+    if wanted is not None and len(places) < len(specs):
         return None
     return _Packing(program, call, wanted, specs, places).routine()
 

@@ -79,6 +79,18 @@ class RecordedCall:
             for leaf in call_words.leaves(x):
                 self._add(k, leaf, copies)
         self.signature = callee.signature(self._stand_ins())
+        if self.signature.written:
+            raise self._writes(min(self.signature.written))
+
+    def _writes(self, k: int) -> NotImplementedError:
+        """The error of a call whose writes nobody would see: sweeps run on copies."""
+        names = list(inspect.signature(self.callee.f.py_func).parameters)
+        name = names[min(k, len(names) - 1)]
+        return NotImplementedError(
+            f"`{self.name}`, which Numba compiles, writes into its argument `{name}`; called with "
+            "Tensors, what it writes would be lost: let it write into an array that it makes "
+            f"(`{name} = {name}.copy()` in a function around it, if need be), and return that"
+        )
 
     def _add(self, k: int, leaf: Any, copies: bool) -> None:
         if isinstance(leaf, list):
@@ -137,11 +149,8 @@ class RecordedCall:
     # -- on arrays, one for each Tensor ---------------------------------------------------------
 
     def value(self, *arrays: Array) -> list[Array]:
-        """The leaves of the result, by the function itself; it writes into copies."""
-        args = self._arguments(arrays)
-        written = self.signature.written
-        self.callee.evaluator.refuse_overlap(written, args)
-        given = [call_words.copied(x) if k in written else x for k, x in enumerate(args)]
+        """The leaves of the result, by the function itself."""
+        given = self._arguments(arrays)
         found: list[Array] = []
         taken = [leaf for x in given for leaf in call_words.leaves(x)]
         for leaf, dtype in self._numbers(self.callee.run(given)):
