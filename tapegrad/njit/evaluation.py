@@ -60,6 +60,15 @@ def all_positional(f: Dispatcher, args: tuple[Any, ...], kwargs: dict[str, Any])
     return bound.args
 
 
+OTHERS = "`argnums` chooses the arguments that are differentiated in"
+# What to do, by the kind of a dtype.
+REMEDIES = {
+    **dict.fromkeys("iub", f"pass a float (1.0 instead of 1), or `x.astype(float)`; {OTHERS}"),
+    "f": "there are float64 and float32: convert the array with `x.astype(float)`",
+    "c": "no derivatives of complex functions are here: pass real and imaginary parts",
+}
+
+
 class Evaluator:
     """Calls derivatives of one function; errors say for which transform."""
 
@@ -77,10 +86,10 @@ class Evaluator:
                 number = isinstance(leaf, float | int | np.generic | np.ndarray)
                 dtype = np.asarray(leaf).dtype if number else type(leaf).__name__
                 if not number or np.dtype(dtype).newbyteorder("=") not in FLOATS:
+                    kind = np.dtype(dtype).kind if number else ""
                     raise TypeError(
                         f"`{self.name}` needs floating-point arguments, got {dtype} in argument "
-                        f"{k} of `{name_of(self.f)}`: pass a float (1.0 instead of 1), or convert "
-                        "the array with `x.astype(float)`"
+                        f"{k} of `{name_of(self.f)}`: {REMEDIES.get(kind, OTHERS)}"
                     )
                 found.append(leaf)
         return found

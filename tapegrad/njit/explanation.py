@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -63,14 +64,16 @@ class Explanation:
         self, f: Dispatcher, chosen: tuple[int, ...], rows: list[ExplainedValue], reserved: int,
         array_bytes: int,
     ) -> None:  # fmt: skip
-        self._function, self._chosen = f.py_func.__name__, chosen
+        self._function = f.py_func.__name__
+        names = list(inspect.signature(f.py_func).parameters)
+        self._chosen = ", ".join([f"`{names[min(k, len(names) - 1)]}`" for k in chosen])
         self.rows = tuple(rows)
         self.stack_bytes = sum(row.nbytes for row in rows)
         self.array_bytes, self.total_bytes = array_bytes, reserved + array_bytes
 
     def __repr__(self) -> str:
         head = (
-            f"The gradient of `{self._function}` in {', '.join(map(str, self._chosen))}: "
+            f"The gradient of `{self._function}` with respect to {self._chosen}: "
             f"{byte_count(self.stack_bytes)} on stacks, {byte_count(self.array_bytes)} of arrays; "
             f"the call allocates {byte_count(self.total_bytes)}"
         )

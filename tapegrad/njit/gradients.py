@@ -94,7 +94,8 @@ class NumbaDerivative:
         if not isinstance(t, types.Float):
             raise TypeError(
                 f"`{self.name}`: {f} must return a floating-point scalar, got {t}; with "
-                "`has_aux=True` it may return a pair of a scalar and anything else"
+                "`has_aux=True` it may return a pair of a scalar and anything else; "
+                "`tapegrad.jacobian` differentiates arrays"
             )
 
     def gradient(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:

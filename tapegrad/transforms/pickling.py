@@ -69,6 +69,13 @@ class Transformed(_Callable):
     def __repr__(self) -> str:
         return f"<transformed {self.__name__}>"
 
+    @property
+    def njit(self) -> NoReturn:
+        """Refused: nothing is compiled."""
+        raise AttributeError(
+            f"{self!r} runs in Python: `tapegrad.jit` of it has `.njit`, for nopython code"
+        )
+
     def __reduce__(self) -> Any:
         make, args, kwargs = self.made
         return reduced(self, make, *args, **kwargs)

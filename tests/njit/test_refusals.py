@@ -178,3 +178,20 @@ def test_results_that_are_no_scalars_are_refused():
             tg.grad(f)(x)
     with pytest.raises(TypeError, match="must return a pair"):
         tg.grad(array, has_aux=True)(x)
+
+
+def test_what_to_do_is_said_by_the_kind_of_argument():
+    @njit
+    def first(x):
+        return x[0]
+
+    for x, remedy in (
+        (np.ones(2, int), "pass a float"),
+        (np.ones(2, np.float16), "convert the array"),
+        (np.ones(2, complex), "pass real and imaginary parts"),
+        ("text", "`argnums` chooses"),
+    ):
+        with pytest.raises(TypeError, match=remedy):
+            tg.grad(first)(x)
+    with pytest.raises(AttributeError, match=r"`tapegrad.jit` of it has `.njit`"):
+        tg.grad(lambda x: x**2).njit  # noqa: B018
