@@ -7,7 +7,7 @@ JOBS ?= 2
 # How many random programs `make fuzz` runs; each time others.
 N ?= 1000
 # What is measured, and with which options, e.g. SUITES=eager BENCH="--threads 2 --json eager.json".
-SUITES ?= eager transforms jit compile
+SUITES ?= eager transforms jit njit compile
 BENCH ?=
 
 VENV := .venv

@@ -1,8 +1,8 @@
 """The command: ``python -m bench`` and a suite.
 
-The suites are ``eager``, ``ops`` (all families, beside PyTorch), ``transforms``, ``jit``,
-``compile`` (until the first result), ``parts`` (of a step, of operations), ``scale`` (threads and
-processes).
+The suites are ``eager``, ``ops`` (all families, beside PyTorch), ``transforms``, ``jit``, ``njit``
+(functions that Numba compiles), ``compile`` (until the first result), ``parts`` (of a step, of
+operations), and ``scale`` (threads and processes).
 
 The process that is called only plans and prints. What is timed side by side runs in one worker
 process per number of threads, whose environment pins every thread pool before anything is
@@ -31,7 +31,7 @@ from bench.report import Row
 
 # Each is a module with the groups that it times itself, those that need processes of their own,
 # and how it calls each library.
-SUITES = ("eager", "ops", "transforms", "parts", "jit", "compile", "scale")
+SUITES = ("eager", "ops", "transforms", "parts", "jit", "njit", "compile", "scale")
 POOLS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC",

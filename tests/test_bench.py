@@ -68,6 +68,12 @@ def test_smoke(suite, group, tmp_path):
     assert report.open_saved(out)[1][0].figures["tapegrad"].minimum >= 0
 
 
+def test_calls_of_what_numba_compiles_are_timed():
+    printed = quick("njit", "--groups", "call")
+    assert "| call of a function of 2 doubles (µs) | primal | gradient |" in printed
+    assert printed.count("| from ") == 2
+
+
 def test_rows_are_shared_by_threads_and_processes():
     """And the sums agree, which it checks."""
     printed = quick("scale")

@@ -11,11 +11,11 @@ import pytest
 from numba import njit
 
 import tapegrad as tg
+from bench.njit import programs
 from tapegrad.kernels import build
 from tapegrad.njit import call_words
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import Call, Evaluator, program_of
-from tests.njit import programs
 from tests.njit.random_programs import program
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
@@ -148,7 +148,7 @@ def test_programs(unvectorized):
     found = [
         assert_equal_with_checkpoints(f, args, (0,)) for f, args in programs.arguments().items()
     ]
-    assert sum(found) == 8
+    assert sum(found) == 10
 
 
 def test_random_programs(unvectorized):

@@ -12,8 +12,8 @@ import pytest
 from numba import njit
 
 import tapegrad as tg
+from bench.njit.programs import chol, rosen, scaled
 from tapegrad.njit import evaluation
-from tests.njit.programs import chol, rosen, scaled
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
 

@@ -8,10 +8,10 @@ import pytest
 from numba import njit
 
 import tapegrad as tg
+from bench.njit import programs
 from tapegrad.njit import call_words
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import Call, program_of
-from tests.njit import programs
 from tests.njit.checking import copied
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")

@@ -8,7 +8,7 @@ import pytest
 from numba import njit
 
 import tapegrad as tg
-from tests.njit.programs import chol
+from bench.njit.programs import chol
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
 

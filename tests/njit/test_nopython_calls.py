@@ -9,7 +9,7 @@ from numba import njit
 from numba.core.errors import TypingError
 
 import tapegrad as tg
-from tests.njit.programs import scaled
+from bench.njit.programs import scaled
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
 

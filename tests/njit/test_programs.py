@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.njit import programs
+from bench.njit import programs
 from tests.njit.checking import check
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")

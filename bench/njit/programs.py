@@ -9,6 +9,7 @@ from numba import njit
 # 1 -- scalar Newton loop with while and break; polynomial by Horner over a tuple/array
 @njit
 def newton(c0, c1, c2, c3, x0):
+    """The square of a root of a cubic, by Newton's method."""
     x = x0
     n = 0
     while n < 100:
@@ -22,9 +23,19 @@ def newton(c0, c1, c2, c3, x0):
     return x * x
 
 
+@njit
+def newtons(c0, c1, c2, c3, starts):
+    """The same from many starts."""
+    s = 0.0
+    for x in starts:
+        s += newton(c0, c1, c2, c3, x)
+    return s
+
+
 # 2 -- Rosenbrock
 @njit
 def rosen(x):
+    """Rosenbrock's function of many numbers."""
     s = 0.0
     for i in range(len(x) - 1):
         a = x[i + 1] - x[i] * x[i]
@@ -36,6 +47,7 @@ def rosen(x):
 # 3 -- RK4 n-body, local arrays and in-place updates
 @njit
 def accel(q, m, out):
+    """The accelerations of bodies that attract each other."""
     n = q.shape[0]
     for i in range(n):
         out[i, 0] = 0.0
@@ -58,6 +70,7 @@ def accel(q, m, out):
 
 @njit
 def nbody(q0, v0, m, steps, h):
+    """A number that depends on all bodies after some steps by Runge and Kutta's method."""
     n = q0.shape[0]
     q = q0.copy()
     v = v0.copy()
@@ -93,11 +106,13 @@ def nbody(q0, v0, m, steps, h):
 # 4 -- LSTM over a sequence, 2-D weights
 @njit
 def sigm(x):
+    """The logistic function."""
     return 1.0 / (1.0 + math.exp(-x))
 
 
 @njit
 def lstm(w, u, b, xs):
+    """The mean square of the outputs of a recurrent network with gates."""
     T, nin = xs.shape
     nh = u.shape[1]
     h = np.zeros(nh)
@@ -126,6 +141,7 @@ def lstm(w, u, b, xs):
 # 5 -- Gaussian mixture, triple loop, log-sum-exp with running maximum
 @njit
 def gmm(alphas, means, icf, x):
+    """The likelihood of a mixture of Gaussians with diagonal covariances."""
     n, d = x.shape
     k = means.shape[0]
     main = np.empty(k)
@@ -153,6 +169,7 @@ def gmm(alphas, means, icf, x):
 # 6 -- Cholesky in place, then log-determinant and a triangular solve
 @njit
 def chol(a, y):
+    """The likelihood of a vector by a covariance, up to a constant, which Cholesky takes apart."""
     n = a.shape[0]
     L = a.copy()
     for j in range(n):
@@ -182,6 +199,7 @@ def chol(a, y):
 # 7 -- 2-D stencil, nonlinear, double buffering with a swap
 @njit
 def stencil(u0, kappa, steps):
+    """The energy of a field after steps of a nonlinear diffusion."""
     n, m = u0.shape
     u = u0.copy()
     v = u0.copy()
@@ -201,6 +219,7 @@ def stencil(u0, kappa, steps):
 # 8 -- a loop that calls another njit function, which returns a tuple
 @njit
 def rotate(x, y, a):
+    """A point, turned."""
     c = math.cos(a)
     s = math.sin(a)
     return c * x - s * y, s * x + c * y
@@ -208,6 +227,7 @@ def rotate(x, y, a):
 
 @njit
 def spiral(x, y, a, r, n):
+    """A point that is turned and drawn to a circle."""
     for i in range(n):
         x, y = rotate(x, y, a * (1.0 + 0.001 * i))
         d = math.sqrt(x * x + y * y)
@@ -216,9 +236,19 @@ def spiral(x, y, a, r, n):
     return x * x + 2.0 * x * y
 
 
+@njit
+def spirals(x, y, a, radii, n):
+    """The sum of that for many circles."""
+    s = 0.0
+    for r in radii:
+        s += spiral(x, y, a, r, n)
+    return s
+
+
 # 9 -- maximum and its place with branches, continue
 @njit
 def hinge(w, x, labels):
+    """The squared hinge loss of several classes."""
     n, d = x.shape
     k = w.shape[0]
     loss = 0.0
@@ -246,12 +276,14 @@ def hinge(w, x, labels):
 # 10 -- array expressions
 @njit
 def arrexpr(a, b):
+    """A sum of elementwise functions, and a product."""
     return np.sum(np.exp(-a * b) * np.sin(a + 1.0)) + np.dot(a, b)
 
 
 # -- into whose argument is written
 @njit
 def scaled(x, a):
+    """Elements that are replaced, and summed."""
     s = 0.0
     for i in range(len(x)):
         x[i] = math.sin(x[i]) * a
@@ -266,6 +298,7 @@ def arguments():
     labels = np.array([0, 1, 2, 0, 1, 2])
     return {
         newton: (1.0, -2.0, 0.5, 0.3, 4.0),
+        newtons: (1.0, -2.0, 0.5, 0.3, n(size=5) + 4.0),
         rosen: (n(size=20),),
         nbody: (n(size=(4, 3)), n(size=(4, 3)), np.abs(n(size=4)), 5, 0.01),
         lstm: (n(size=(12, 4)), n(size=(12, 3)), n(size=12), n(size=(5, 4))),
@@ -273,6 +306,7 @@ def arguments():
         chol: (a @ a.T + 6 * np.eye(6), n(size=6)),
         stencil: (n(size=(7, 6)), 0.1, 4),
         spiral: (1.0, 0.5, 0.3, 1.5, 7),
+        spirals: (1.0, 0.5, 0.3, n(size=3), 7),
         hinge: (n(size=(3, 4)), n(size=(6, 4)), labels),
         arrexpr: (n(size=6), n(size=6)),
     }
