@@ -7,13 +7,15 @@ buffer and its capacity in slots, for columns of eight bytes a slot, one column 
 
 RAISED, NO_MEMORY = 1, 2  # what a sweep returns where it does not come to its end
 MOST = 1 << 45  # elements of an array, slots of a stack
-SYMBOLS = ("malloc", "calloc", "free")
+SYMBOLS = ("malloc", "calloc", "realloc", "free")
 
 RUNTIME = f"""\
 declare ptr @malloc(i64)
 declare ptr @calloc(i64, i64)
+declare ptr @realloc(ptr, i64)
 declare void @free(ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 
 define internal i1 @charge(ptr %left, i64 %count, i64 %size) alwaysinline {{
   %fits = icmp ult i64 %count, {MOST}
@@ -78,28 +80,27 @@ define internal i1 @grow(ptr %level, ptr %left, i64 %need, i64 %columns) noinlin
 some:
   %per = mul i64 %slots, 8
   %bytes = mul i64 %per, %columns
-  %new = call ptr @malloc(i64 %bytes)
+  %new = call ptr @realloc(ptr %old, i64 %bytes)
   %failed = icmp eq ptr %new, null
-  br i1 %failed, label %none, label %copy
-copy:
+  br i1 %failed, label %none, label %kept
+kept:
+  store ptr %new, ptr %level
+  store i64 %slots, ptr %capacity.at
   %used = mul i64 %capacity, 8
   br label %head
 head:
-  %k = phi i64 [0, %copy], [%k1, %body]
-  %goes = icmp ult i64 %k, %columns
+  %k = phi i64 [%columns, %kept], [%k1, %body]
+  %k1 = sub i64 %k, 1
+  %goes = icmp sgt i64 %k1, 0
   br i1 %goes, label %body, label %done
 body:
-  %o1 = mul i64 %k, %per
-  %o2 = mul i64 %k, %used
+  %o1 = mul i64 %k1, %per
+  %o2 = mul i64 %k1, %used
   %to = getelementptr i8, ptr %new, i64 %o1
-  %from = getelementptr i8, ptr %old, i64 %o2
-  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %used, i1 false)
-  %k1 = add i64 %k, 1
+  %from = getelementptr i8, ptr %new, i64 %o2
+  call void @llvm.memmove.p0.p0.i64(ptr %to, ptr %from, i64 %used, i1 false)
   br label %head
 done:
-  call void @free(ptr %old)
-  store ptr %new, ptr %level
-  store i64 %slots, ptr %capacity.at
   ret i1 true
 none:
   ret i1 false

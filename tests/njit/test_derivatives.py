@@ -14,6 +14,7 @@ from numba import njit
 import tapegrad as tg
 from bench.njit.programs import chol, rosen, scaled
 from tapegrad.njit import evaluation
+from tests.njit.checking import check
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
 
@@ -302,3 +303,16 @@ def test_functions_loaded_from_numbas_cache(tmp_path, monkeypatch):
     again = njit(cache=True)(rosen.py_func)
     again(x)
     np.testing.assert_array_equal(tg.grad(again)(x), tg.grad(rosen)(x))
+
+
+@pytest.mark.parametrize("trips", [63, 64, 65, 1000, 40_000])
+def test_stacks_grow_with_all_that_they_hold(trips):
+    @njit
+    def mixed(x, n):
+        a, b, k = x, 1.0, 0
+        while k < n:
+            a, b = math.sin(a * b) + x, math.cos(a) * b + 0.1 * a
+            k += 1
+        return a * b
+
+    check(mixed, (0.3, trips))
