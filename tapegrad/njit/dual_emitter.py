@@ -150,6 +150,10 @@ class DualEmitter(Emitter):
             return DualCell(cell, super().cell(kind, True))
         return cell
 
+    def room(self, count: int, element: str) -> Any:
+        """Memory for so many numbers and their tangents."""
+        return Dual(super().room(count, element), super().room(count, element))
+
     def get(self, cell: Any) -> Any:
         """What a variable holds."""
         if isinstance(cell, DualCell):

@@ -287,6 +287,13 @@ class Emitter:
             self.head.append(f"store {self.zero(type)}, ptr {name}")
         return Cell((name, type))
 
+    def room(self, count: int, element: str) -> Any:
+        """Memory for so many elements, of a function's own."""
+        name = f"%c{self._cells}"
+        self._cells += 1
+        self.head.append(f"{name} = alloca [{count} x {MEMORY[element]}], align 64")
+        return Handle(name, "ptr")
+
     def get(self, cell: Any) -> Any:
         """What a variable holds."""
         return self.current.emit(cell[1], f"load {cell[1]}, ptr {cell[0]}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tapegrad.njit.adjoints_aside import Aside, Places
 from tapegrad.njit.checkpoints import Checkpoints
 from tapegrad.njit.partials import is_row, operand, partials
 from tapegrad.njit.reverse_plan import AT_HAND
@@ -28,6 +29,7 @@ class ReverseSweep:
         self.pending: dict[Value, Any] = {}  # adjoints in the block that is written
         self.known: dict[Value, Any] = {}  # values of the forward sweep in that block
         self.block = frame.function.last
+        self.aside: Aside | None = None  # where adjoints of loads wait
         self.readers = self._find_readers()
         self.invariants: dict[tuple[Value, Loop], Any] = {}
         for kept in self.plan.invariants.values():
@@ -77,7 +79,7 @@ class ReverseSweep:
             old = self.pending.get(v)
             self.pending[v] = g if old is None else self.emitter.summed(old, g)
 
-    def _take(self, v: Value) -> Any:
+    def take(self, v: Value) -> Any:
         """The adjoint of a value of this block, which is zero from then on; None: it is zero."""
         g = self.pending.pop(v, None)
         if self._local(v):
@@ -92,7 +94,7 @@ class ReverseSweep:
             self.adjoints[v] = self.emitter.cell(v.type, True)
         return self.adjoints[v]
 
-    def _add(self, v: Value, g: Any) -> None:
+    def add(self, v: Value, g: Any) -> None:
         """Add to the variable of an adjoint."""
         if v.active:
             cell = self._variable(v)
@@ -139,13 +141,8 @@ class ReverseSweep:
         emitter.start(f"r{block.label}")
         if block is self.frame.function.last:
             self._seed()
-        if block in self.plan.busy:
-            for v in reversed(block.instructions):
-                self._reverse(v)
-        incoming = [(p, g) for p in block.phis if p.active and (g := self._take(p)) is not None]
-        for v, g in self.pending.items():
-            self._add(v, g)
-        self.pending = {}
+        self.reverse_instructions(block)
+        incoming = [(p, g) for p in block.phis if p.active and (g := self.take(p)) is not None]
         if block is self.frame.function.entry:
             emitter.jump("gradients")
         elif block.leaves is not None:
@@ -159,6 +156,14 @@ class ReverseSweep:
             emitter.jump(f"r{block.dominator.label}")
         else:
             self._part(block, incoming)
+
+    def reverse_instructions(self, block: Block) -> None:
+        """The reverse of the instructions of a block."""
+        for v in reversed(block.instructions) if block in self.plan.busy else ():
+            self._reverse(v)
+        for v, g in self.pending.items():
+            self.add(v, g)
+        self.pending = {}
 
     def _seed(self) -> None:
         """Begin with the adjoints of the results."""
@@ -189,7 +194,7 @@ class ReverseSweep:
         """From an exit into a loop, at its last trip."""
         emitter, frame = self.emitter, self.frame
         for phi, g in incoming:
-            self._add(phi.args[0], g)
+            self.add(phi.args[0], g)
         if loop in self.plan.idle:
             emitter.jump(f"r{loop.preheader.label}")
             return
@@ -205,7 +210,12 @@ class ReverseSweep:
             base = emitter.integer("isub", [emitter.get(stack.top), used])
             emitter.put(stack.top, base)
             emitter.put(stack.base, base)
-        emitter.jump(f"r{block.predecessors[0].label}")
+        header = f"r{block.predecessors[0].label}"
+        places = Places(loop, self.plan)
+        if places.usable:
+            Aside(self, places).write(trips, header)
+        else:
+            emitter.jump(header)
 
     def _next_trip(self, block: Block, incoming: list[tuple[Value, Any]]) -> None:
         """From a header to the trip before, or out of the loop."""
@@ -221,7 +231,7 @@ class ReverseSweep:
                 before = emitter.integer("isub", [k, emitter.const(1, "i64")], "nsw")
                 emitter.put(counter, before)
             for phi, g in incoming:
-                self._add(phi.args[block.predecessors.index(source)], g)
+                self.add(phi.args[block.predecessors.index(source)], g)
             if label == back and loop in self.checkpoints:
                 self.checkpoints[loop].go_back(k)
             else:
@@ -241,7 +251,7 @@ class ReverseSweep:
         for k, (source, label) in enumerate(zip(block.predecessors, labels)):
             emitter.start(label)
             for phi, g in incoming:
-                self._add(phi.args[k], g)
+                self.add(phi.args[k], g)
             emitter.jump(f"r{source.label}")
 
     # -- instructions ------------------------------------------------------------------------
@@ -249,7 +259,7 @@ class ReverseSweep:
     def _reverse(self, v: Value) -> None:
         if v.op == "store":
             self._reverse_store(v)
-        elif v.active and (g := self._take(v)) is not None:
+        elif v.active and (g := self.take(v)) is not None:
             if v.op == "load":
                 self._reverse_load(v, g)
             elif v.op == "cast":
@@ -261,9 +271,7 @@ class ReverseSweep:
         emitter, frame = self.emitter, self.frame
         pointer, offset, x = v.args
         if self.activity.stores_active(v):
-            assert pointer.shadow is not None
-            place = self._value(pointer.shadow), self._value(offset)
-            scope = frame.scope(pointer, shadow=True)
+            place, scope = self.place(v), frame.scope(pointer, shadow=True)
             g = emitter.load(*place, v.attribute, scope)
             emitter.store(*place, emitter.const(0.0, ELEMENTS[v.attribute]), v.attribute, scope)
             self._contribute(x, g)
@@ -273,11 +281,21 @@ class ReverseSweep:
             emitter.store(*place, old, v.attribute, frame.scope(pointer))
 
     def _reverse_load(self, v: Value, g: Any) -> None:
-        emitter = self.emitter
-        pointer, offset = v.args
+        if self.aside is not None and v in self.aside.rooms:
+            self.aside.wait(v, g)
+        else:
+            self.add_to_memory(v, g)
+
+    def place(self, v: Value) -> tuple[Any, Any]:
+        """The pointer and the offset of the adjoint of what is loaded or stored."""
+        pointer, offset, *_ = v.args
         assert pointer.shadow is not None
-        place = self._value(pointer.shadow), self._value(offset)
-        scope = self.frame.scope(pointer, shadow=True)
+        return self._value(pointer.shadow), self._value(offset)
+
+    def add_to_memory(self, v: Value, g: Any) -> None:
+        """Add to the adjoint of what is loaded."""
+        emitter, place = self.emitter, self.place(v)
+        scope = self.frame.scope(v.args[0], shadow=True)
         total = emitter.summed(emitter.load(*place, v.attribute, scope), g)
         emitter.store(*place, total, v.attribute, scope)
 

@@ -13,7 +13,7 @@ from numba import njit
 
 import tapegrad as tg
 from bench.njit.programs import chol, rosen, scaled
-from tapegrad.njit import evaluation
+from tapegrad.njit import adjoints_aside, evaluation
 from tests.njit.checking import check
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
@@ -316,3 +316,87 @@ def test_stacks_grow_with_all_that_they_hold(trips):
         return a * b
 
     check(mixed, (0.3, trips))
+
+
+@njit
+def smoothed(x, steps, gap):
+    """Places that are made of others, `gap` before them."""
+    u = np.zeros(4 * len(x))
+    for i in range(len(x)):
+        u[i] = x[i]
+    later = u[gap:]
+    for _ in range(steps):
+        for i in range(1, len(x) - 1):
+            lap = u[i - 1] + u[i + 1] - 2.0 * u[i]
+            later[i] = 0.3 * lap * math.sin(u[i])
+        for i in range(len(x)):
+            u[i] = 0.5 * u[i] + later[i]
+    s = 0.0
+    for v in u:
+        s += v * v
+    return s
+
+
+@njit
+def of_strides(x, stride, n):
+    """Every place is written from two others; with a stride of zero one place by all trips."""
+    u, step = x.copy(), len(stride)
+    for i in range(n):
+        u[i * step] = math.sin(u[700 + i] * u[650 + i])
+    return u[0] * u[0] + np.sum(u)
+
+
+@njit
+def carried(x, n):
+    """A number goes from trip to trip beside what is written."""
+    u, s = x.copy(), 1.0
+    for i in range(n):
+        s = 0.9 * s + u[200 + i]
+        u[i] = s * u[201 + i]
+    return np.sum(u) * s
+
+
+X1000 = np.sin(np.arange(1000.0))
+
+
+@pytest.mark.parametrize("size", [17, 19, 40, 257, 258, 259, 300])
+def test_trips_in_chunks_are_trips_one_by_one(size):
+    """Around the length of a chunk, and where places overlap."""
+    for gap in (size, size + 1, 2 * size, 1, 2, size - 2, size // 2):
+        check(smoothed, (X1000[:size] / 3, 3, gap))
+    for stride in (0, 1, 2):
+        check(of_strides, (X1000, np.zeros(stride, int), size))
+    for start in (0, 100, 200):
+        check(carried, (X1000[start:], min(size, 500)))
+
+
+def test_second_derivatives_go_in_chunks_too():
+    x, v = X1000[:300] / 3, np.cos(np.arange(300.0))
+
+    @njit
+    def f(x):
+        return smoothed(x, 3, 300)
+
+    near, far = (tg.grad(f)(x + step * v) for step in (1e-6, -1e-6))
+    expected = (near - far) / 2e-6
+    np.testing.assert_allclose(tg.hvp(f)(x, v), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_a_loop_that_writes_what_it_reads_is_reversed_in_chunks(monkeypatch):
+    """Else the tests above would be of nothing."""
+    seen = []
+    write = adjoints_aside.Aside.write
+
+    def noted(self, trips, otherwise):
+        seen.append(self.places.upwards)
+        write(self, trips, otherwise)
+
+    monkeypatch.setattr(adjoints_aside.Aside, "write", noted)
+    for f, args in (
+        (smoothed, (X1000, 2, 1000)),
+        (of_strides, (X1000, np.zeros(1, int), 9)),
+        (carried, (X1000, 9)),
+    ):
+        tg.grad(njit(f.py_func))(*args)
+    assert set(seen) == {True, False}
+    assert len(seen) == 4
