@@ -201,7 +201,17 @@ def _has_nan(found: Outcome) -> bool:
     """Whether a derivative is NaN."""
     moved = found.gradient_tangents or []
     leaves = [*found.gradients, *moved, *call_words.leaves(found.tangent)]
-    return any(x is not None and math.isnan(np.vdot(x, x)) for x in leaves)
+    return any(x is not None and _holds_nan(x) for x in leaves)
+
+
+def _holds_nan(x: Any) -> bool:
+    """Whether a number is NaN, or an element: the least is then.
+
+    A product of vectors would be quicker, and would wake the threads of BLAS.
+    """
+    if not isinstance(x, np.ndarray):
+        return math.isnan(x)
+    return x.size > 0 and math.isnan(np.minimum.reduce(x, None))
 
 
 class Call:
