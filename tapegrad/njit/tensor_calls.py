@@ -77,6 +77,8 @@ class TensorCalls:
 
     def __init__(self, f: CPUDispatcher) -> None:
         self.callee = Callee(f)
+        # Records bear the function's name, in pictures of the tape and in errors.
+        self.record: Any = type(f.py_func.__name__, (NumbaCall,), {})
 
     def __call__(self, *args: Any, **kws: Any) -> Any:
         """What to call: compiled code; or, with Tensors, `called`."""
@@ -90,4 +92,4 @@ class TensorCalls:
         given = tuple([x.value if isinstance(x, OmittedArg) else x for x in args])
         tensors = [t for x in given for t in call_words.leaves(x) if isinstance(t, Tensor)]
         call = RecordedCall(self.callee, given, tensors)
-        return call.in_form(NumbaCall.apply(call, *tensors))
+        return call.in_form(self.record.apply(call, *tensors))

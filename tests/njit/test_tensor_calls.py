@@ -231,6 +231,11 @@ def test_a_derivative_reads_what_the_call_has_read():
         y.backward()
 
 
+def test_records_bear_the_name_of_the_function():
+    x = X.clone().requires_grad_()
+    assert waves(x, 3.0).tape[-1].op == "waves"
+
+
 def test_keywords_and_defaults():
     x = tg.tensor(3.0, requires_grad=True)
     assert tg.autograd.grad(product(x), x)[0] == 12.0
