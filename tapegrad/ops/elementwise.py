@@ -394,11 +394,13 @@ tanh = elementwise("tanh", np.tanh, x=lambda y: 1 - y * y, complex=ANALYTIC,
                    example=("tg.tanh(tg.tensor(0.0))", "tensor(0.)"))
 deg2rad = elementwise("deg2rad", np.deg2rad, x=lambda: math.pi / 180, grad_name="Deg2Rad",
                       decomposition=lambda x: x * (math.pi / 180), to_float=True, ordered=True,
-                      inplace=True, doc="Degrees in radians.",
+                      scalar="{0} * T(0.017453292519943295)", inplace=True,
+                      doc="Degrees in radians.",
                       example=("tg.deg2rad(tg.tensor(180.0))", "tensor(3.1416)"))
 rad2deg = elementwise("rad2deg", np.rad2deg, x=lambda: 180 / math.pi, grad_name="Rad2Deg",
                       decomposition=lambda x: x * (180 / math.pi), to_float=True, ordered=True,
-                      inplace=True, doc="Radians in degrees.",
+                      scalar="{0} * T(57.29577951308232)", inplace=True,
+                      doc="Radians in degrees.",
                       example=("tg.rad2deg(tg.tensor(-1.0))", "tensor(-57.2958)"))
 atan2 = elementwise("atan2", np.arctan2, a=lambda a, b: _per_square(b, a, b),  # 0 at the origin
                     b=lambda a, b: -_per_square(a, a, b), domain=POSITIVE,
