@@ -110,6 +110,11 @@ class Activity:
         value = self.function.value
         if v.op == "undef":
             v.shadow = v
+        elif v.op == "const":  # a table where there may be something else: nobody reads these
+            element, content = v.attribute
+            size = self.function.const(len(content), "i64")
+            v.shadow = value("alloc", [size], "ptr", (element, True, -v.id), self.function.entry)
+            self.function.entry.instructions.insert(0, v.shadow)
         elif v.op == "arg":
             v.shadow = value("argshadow", [], "ptr", v.attribute, v.block)
         elif v.op == "phi":

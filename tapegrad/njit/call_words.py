@@ -80,11 +80,11 @@ def leaves(x: Any) -> list[Any]:
     return [leaf for part in x for leaf in leaves(part)] if isinstance(x, tuple) else [x]
 
 
-def followed(t: NumbaType, x: Any) -> list[Any]:
-    """The leaves of an argument that have components."""
+def followed(t: NumbaType) -> list[bool]:
+    """Which leaves of an argument have components: functions and None have not."""
     if isinstance(t, types.BaseTuple):
-        return [leaf for part, y in zip(t, x) for leaf in followed(part, y)]
-    return [x] if components(t) else []
+        return [known for part in t for known in followed(part)]
+    return [bool(components(t))]
 
 
 def flat(t: NumbaType, x: Any) -> list[Any]:

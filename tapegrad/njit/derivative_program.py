@@ -14,9 +14,10 @@ from typing import NamedTuple
 from numba.core.dispatcher import Dispatcher
 
 from tapegrad.base.locks import lock
+from tapegrad.compiler.llvm import scipy_calls
 from tapegrad.kernels import build
 from tapegrad.njit.activity import Activity
-from tapegrad.njit.call_words import FORMAT
+from tapegrad.njit.call_words import FORMAT, followed
 from tapegrad.njit.checkpoints import StateSweep, checkpoints_of
 from tapegrad.njit.dual_emitter import DualEmitter
 from tapegrad.njit.emitter import Emitter
@@ -138,9 +139,11 @@ class DerivativeProgram:
         values = [p for kind, p in self.words.inputs if kind == "value"]
         leaves = [p for p in values if not p.attribute.is_length]
         self.leaf_of = {p: k for k, p in enumerate(leaves)}
+        self.followed = [known for t in self.request.kinds for known in followed(t)]
 
     def _link(self, text: str) -> None:
         _offer_symbols()
+        scipy_calls.offer(text)
         self.engine = build.assembled(text)  # which owns the code
         address = self.engine[0].get_function_address
         self.address, self.release_address = int(address(SYMBOL)), int(address("release"))

@@ -13,7 +13,7 @@ from tapegrad.compiler.llvm.ssa import Value as Handle
 from tapegrad.kernels.codegen.rule_codegen import OPERANDS
 from tapegrad.njit.emitter import Emitter
 from tapegrad.njit.partials import is_row, partials
-from tapegrad.njit.three_address_code import FLOATS
+from tapegrad.njit.three_address_code import FLOATS, Table
 
 FLOATING = ("double", "float")
 
@@ -60,7 +60,20 @@ class DualEmitter(Emitter):
 
     words = 2  # of a number or a pointer
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.zeros: set[str] = set()  # pointers to the tangents of tables
+
     # -- values ------------------------------------------------------------------------------
+
+    def table(self, x: Table) -> Any:
+        """The pointer to memory that never changes, and one to zeros."""
+        y = super().table(x)
+        if x.element not in FLOATS:
+            return y
+        zeros = super().table(Table(x.element, bytes(len(x.content))))
+        self.zeros.add(zeros.name)
+        return Dual(y, zeros)
 
     def apply(self, name: str, *args: Any) -> Any:
         """An operation of the table, with its tangent by the table's rules."""
@@ -108,12 +121,17 @@ class DualEmitter(Emitter):
     def at(self, pointer: Any, offset: Any, element: str) -> Any:
         """The pointer to an element."""
         y, t = super().at(value_of(pointer), offset, element), tangent_of(pointer)
-        return y if t is None else Dual(y, super().at(t, offset, element))
+        if t is None:
+            return y
+        moved = super().at(t, offset, element)
+        if t.name in self.zeros:
+            self.zeros.add(moved.name)
+        return Dual(y, moved)
 
     def load(self, pointer: Any, offset: Any, element: str, scope: Any) -> Any:
         """An element."""
         y, t = self._load(value_of(pointer), offset, element, scope), tangent_of(pointer)
-        if t is None or element not in FLOATS:
+        if t is None or element not in FLOATS or t.name in self.zeros:
             return y
         return Dual(y, self._load(t, offset, element, ("tangent", scope)))
 

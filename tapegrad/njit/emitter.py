@@ -15,7 +15,7 @@ from tapegrad.compiler.llvm.ssa import literal
 from tapegrad.kernels.codegen.rule_codegen import Symbol
 from tapegrad.njit.partials import Partial
 from tapegrad.njit.runtime_text import RUNTIME, adding
-from tapegrad.njit.three_address_code import Unsupported
+from tapegrad.njit.three_address_code import Table, Unsupported
 
 LLVM = {"f64": "double", "f32": "float", "i64": "i64", "i1": "i1", "ptr": "ptr"}
 SHORT = {long: short for short, long in LLVM.items()}
@@ -62,6 +62,7 @@ class Emitter:
         self.blocks: list[tuple[str, BlockCode]] = []
         self.head: list[str] = []
         self.declared: set[str] = set()
+        self.tables: dict[Table, str] = {}
         self.levels: list[int] = []
         self.flags = ""
         self._scopes: dict[Any, int] = {}
@@ -108,7 +109,14 @@ class Emitter:
 
     def const(self, x: Any, kind: str) -> Any:
         """A constant."""
-        return Handle("null", "ptr") if kind == "ptr" else literal(x, LLVM[kind])
+        if kind != "ptr":
+            return literal(x, LLVM[kind])
+        return self.table(x) if isinstance(x, Table) else Handle("null", "ptr")
+
+    def table(self, x: Table) -> Any:
+        """The pointer to memory that never changes."""
+        name = f"@table{len(self.tables)}"
+        return Handle(self.tables.setdefault(x, name), "ptr")
 
     def zero(self, kind: str) -> Any:
         """Zero, of an LLVM type."""
@@ -398,9 +406,18 @@ class Emitter:
         body = "\n".join(lines).replace("!prof !likely", f"!prof !{_LIKELY}")
         body = body.replace("!prof !unlikely", f"!prof !{_UNLIKELY}")
         return "\n".join([
-            RUNTIME, *sorted(self.declared), elementary.definitions(used), body,
+            RUNTIME, *sorted(self.declared), *self._tables(), elementary.definitions(used), body,
             'attributes #0 = { nounwind "prefer-vector-width"="512" }', self._metadata(),
         ])  # fmt: skip
+
+    def _tables(self) -> list[str]:
+        """The definitions of tables."""
+        found = []
+        for table, name in self.tables.items():
+            text = "".join([f"\\{byte:02X}" for byte in table.content])
+            kind = f"private unnamed_addr constant [{len(table.content)} x i8]"
+            found.append(f'{name} = {kind} c"{text}", align 16')
+        return found
 
     def _metadata(self) -> str:
         count = len(self._scopes)

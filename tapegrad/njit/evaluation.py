@@ -7,6 +7,7 @@ import inspect
 import math
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -224,9 +225,11 @@ class Call:
         self.program, self.directions = program, directions
         written = program.written
         args = [call_words.copied(x) if k in written else x for k, x in enumerate(args)]
-        kinds = program.request.kinds
+        kinds, followed = program.request.kinds, program.followed
         components = iter([c for t, x in zip(kinds, args) for c in call_words.flat(t, x)])
-        self.leaves = [leaf for t, x in zip(kinds, args) for leaf in call_words.followed(t, x)]
+        self.leaves = [*compress([leaf for x in args for leaf in call_words.leaves(x)], followed)]
+        if directions is not None:
+            self.directions = directions = [*compress(directions, followed)]
         self.kept: list[Any] = [args]
         self.shadows: dict[Any, Array] = {}
         self.moved: dict[Any, Array] = {}  # tangents of the shadows

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-from tapegrad.kernels.codegen.rule_codegen import OPERANDS, computable, names_in, partial
+from tapegrad.compiler.llvm.scipy_calls import SCIPY
+from tapegrad.kernels.codegen.rule_codegen import OPERANDS, Symbol, names_in, partial, scalar_form
 from tapegrad.njit.three_address_code import Unsupported
 from tapegrad.ops.core import Formula, table
 
@@ -36,11 +37,23 @@ def partials(name: str) -> tuple[Partial | None, ...]:
         if isinstance(expression, int | float) and expression == 0:
             found.append(None)
             continue
-        if not computable(expression):
+        if not _computable(expression):
             raise Unsupported(f"`{name}`, whose derivative no compiled code computes")
         product = "exact" if op.exact[k] else "strong"
         found.append(Partial(expression, tuple(sorted(names_in(expression))), product))
     return tuple(found)
+
+
+def _computable(x: Any) -> bool:
+    """Whether compiled code has every operation of an expression."""
+    if not isinstance(x, Symbol) or not x.args:
+        return True
+    return has_scalar_form(x.name) and all(map(_computable, x.args))
+
+
+def has_scalar_form(name: str) -> bool:
+    """Whether compiled code computes one element of an operation, if only by calling SciPy."""
+    return bool(scalar_form(name)) or name in SCIPY
 
 
 def is_row(name: str) -> bool:

@@ -152,6 +152,8 @@ def _of_user(name: str) -> str:
 
 def _normal(x: Constant) -> Any:
     """A constant's value as Python's, in its type."""
+    if x.type == "ptr":
+        return x.value
     return {"f64": float, "f32": float, "i1": bool}.get(x.type, int)(x.value)
 
 

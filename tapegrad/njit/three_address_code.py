@@ -41,8 +41,15 @@ class Unsupported(NotImplementedError):
     located = False
 
 
+class Table(NamedTuple):
+    """Memory that never changes: the element type, and what the elements are, in C order."""
+
+    element: str
+    content: bytes
+
+
 class Constant(NamedTuple):
-    """A number that is known when the code is written."""
+    """A number that is known when the code is written, or a pointer to a `Table`."""
 
     value: Any
     type: str

@@ -128,7 +128,7 @@ def lower_bound(v: Value, depth: int = 0, assumed: tuple[Value, ...] = ()) -> in
     """A number that an integer is not below; sums and products do not overflow, as in Numba."""
     v = resolved(v)
     if v.op == "const":
-        return int(v.attribute)
+        return None if v.type == "ptr" else int(v.attribute)
     if v.op == "arg":
         return 0 if v.attribute.is_length else None
     if v in assumed:

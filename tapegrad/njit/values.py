@@ -115,7 +115,7 @@ class Function:
         self.values: list[Value] = []
         self.parameters: list[Value] = []
         self.alias_classes: dict[Value, Value] = {}
-        self._constants: dict[tuple[str, str], Value] = {}
+        self._constants: dict[tuple[Any, str], Value] = {}
 
     @property
     def entry(self) -> Block:
@@ -143,7 +143,7 @@ class Function:
 
     def const(self, x: Any, type: str) -> Value:
         """A constant."""
-        key = (repr(x), type)
+        key = (x if type == "ptr" else repr(x), type)
         if key not in self._constants:
             self._constants[key] = self.value("const", [], type, x)
         return self._constants[key]

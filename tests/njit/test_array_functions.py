@@ -54,6 +54,18 @@ def statistics(x):
     return np.var(x) * np.std(x) + np.prod(x[:3]) + np.max(x) * np.min(x) + x[np.argmax(x)]
 
 
+@case(A1[:3].copy(), B1[:3].copy())
+def cross(x, y):
+    z = np.cross(x, y)
+    return np.sum(np.cross(z, x) * y) if np.any(z) and not (z > 9.0).all() else 0.0
+
+
+@case(0.7, 2.5)
+def angles_and_factorials(x, y):
+    whole = math.radians(x) + np.deg2rad(y) * np.radians(x) + math.degrees(x) * np.rad2deg(y)
+    return whole * math.lgamma(y) + np.degrees(x * y)
+
+
 @case(A1)
 def cumulated(x):
     return np.sum(np.cumsum(x) * np.cumprod(x)) + np.linalg.norm(x)

@@ -462,6 +462,59 @@ def constants_from_outside(x):
     return s * np.pi
 
 
+TABLE, EDGES, PLACES = np.asfortranarray(A2), (A1[:4].copy(), A2[::2, 1:3]), np.array([3, 1, 2])
+BUMPS = np.array([True, False, True])
+
+
+@case(A1)
+def arrays_from_outside(x):
+    s = 0.0
+    for i in range(3):
+        row = TABLE[PLACES[i]] if BUMPS[i] else x[i:]
+        s += row[1] * x[i] ** 2 + EDGES[0][i] * x[PLACES[i]] * EDGES[1][1, 0]
+    return s + np.sum(TABLE[:, 1] * x[:4]) * np.sum(x * np.sum(TABLE.T[0]))
+
+
+@njit
+def horner(x, first, *others):
+    s = first
+    for c in others:
+        s = s * x + c
+    return s
+
+
+FACTORS = np.array([2.0, 3.0])
+
+
+@njit
+def stretched(x, by=FACTORS, shift=None):
+    return x * by[0] if shift is None else x * by[1] + shift
+
+
+@case(0.7, (1.5, -0.2, 0.4))
+def arguments_of_any_number(x, p):
+    q = tuple(p)
+    return horner(x, *p) * stretched(horner(p[0], x, p[2]), shift=p[1]) + horner(x, *q[1:])
+
+
+@case(0.7)
+def defaults_that_are_no_numbers(x):
+    return stretched(x) * stretched(x, np.ones(1))
+
+
+@case(0.7, (1.5, -0.2))
+def tuples_compared(x, p):
+    a = np.ones((2, 3))
+    if a.shape == (2, 3) and p != (1.5, x) and p != (1.5, -0.2, 0.0):
+        return x * p[1]
+    return x
+
+
+@case(njit(lambda x, y: x * y * y), 0.7, 1.5, compiled=True)
+def function_as_an_argument(f, x, y):
+    return f(x, y) * f(y, x * x)
+
+
 @case(A1.astype(np.float32), differences=False, tolerance=1e-4)
 def single_precision(x):
     s = np.float32(0)

@@ -11,7 +11,7 @@ from numba.typed import Dict, List
 import tapegrad as tg
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
-TABLE = np.ones(3)
+TABLE = np.ones(200_000)
 
 
 def builds_list(x):
@@ -95,7 +95,7 @@ REASONS = {
     builds_dict: "build_map",
     typed_list: "List",
     typed_dict: "Dict",
-    array_from_outside: "an array from outside of the function: pass it as an argument",
+    array_from_outside: "an array of 1.5 MB from outside: pass it as an argument",
     prints: "`Print`",
     computed_step: "a range whose step is not a constant",
     complex_numbers: "complex128",

@@ -176,7 +176,7 @@ def _zero(t: NumbaType) -> str:
 
 
 def _total(name: str, t: NumbaType) -> Function | None:
-    """A function of all elements that adds up or multiplies."""
+    """A function of all elements that adds up, multiplies or asks."""
     element = at("a", t.ndim)
     start, adding = f"s = {_zero(t.dtype)}", over("a", t.ndim, f"s += {element}")
     if name == "sum":
@@ -187,6 +187,9 @@ def _total(name: str, t: NumbaType) -> Function | None:
         one = start.replace("0.0", "1.0") if "0.0" in start else start.replace("0", "1")
         one = f"s = {dtype(t.dtype)}(1)" if t.dtype == types.float32 else one
         return defined("prod", "a", one, over("a", t.ndim, f"s *= {element}"), "return s")
+    if name in ("all", "any"):
+        found = f"if {'not ' if name == 'all' else ''}{element}:\n return {name == 'any'}"
+        return defined(name, "a", over("a", t.ndim, found), f"return {name == 'all'}")
     if name in ("var", "std"):
         found = "s / a.size" if name == "var" else "math.sqrt(s / a.size)"
         again = over("a", t.ndim, f"s += ({element} - m) * ({element} - m)")
@@ -248,10 +251,13 @@ def _cumulated(sign: str, t: NumbaType) -> Function:
     )  # fmt: skip
 
 
-_OUTER = (
-    "out = np.empty((a.shape[0], b.shape[0]), {})\nfor i in range(a.shape[0]):\n"
-    " for j in range(b.shape[0]):\n  out[i, j] = a[i] * b[j]\nreturn out"
-)
+_OF_VECTORS = {
+    "outer": "out = np.empty((a.shape[0], b.shape[0]), {})\nfor i in range(a.shape[0]):\n"
+    " for j in range(b.shape[0]):\n  out[i, j] = a[i] * b[j]\nreturn out",
+    "cross": "if a.shape[0] != 3 or b.shape[0] != 3:\n raise ValueError\nout = np.empty(3, {})\n"
+    "out[0] = a[1] * b[2] - a[2] * b[1]\nout[1] = a[2] * b[0] - a[0] * b[2]\n"
+    "out[2] = a[0] * b[1] - a[1] * b[0]\nreturn out",
+}
 
 
 def named(name: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function | None:
@@ -270,8 +276,8 @@ def named(name: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function 
     if len(kinds) == 2 and isinstance(kinds[1], types.Array):
         if name == "dot":
             return product(a, kinds[1], result)
-        if name == "outer" and a.ndim == kinds[1].ndim == 1:
-            return defined("outer", "a, b", _OUTER.format(dtype(result.dtype)))
+        if name in _OF_VECTORS and a.ndim == kinds[1].ndim == 1:
+            return defined(name, "a, b", _OF_VECTORS[name].format(dtype(result.dtype)))
     return None
 
 

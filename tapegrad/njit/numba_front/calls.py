@@ -13,7 +13,13 @@ from numba import typeof
 from numba.core.dispatcher import Dispatcher
 
 from tapegrad.njit.numba_front import array_library
-from tapegrad.njit.numba_front.components import components, element_of, scalar, sequence
+from tapegrad.njit.numba_front.components import (
+    components,
+    constants,
+    element_of,
+    scalar,
+    sequence,
+)
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import Slice, Subscripts
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
@@ -68,26 +74,30 @@ class Calls(Subscripts):
 
     def bound(self, dispatcher: Dispatcher, e: NumbaIR) -> list[Found]:
         """The arguments of a call of a function that Numba compiled, in order."""
+        args = [self.known(a) for a in e.args]
         if e.vararg is not None:
-            raise Unsupported("a call with `*args`")
+            args += self.parts(*self.known(e.vararg))
+        signature = inspect.signature(dispatcher.py_func)
         try:
-            given = inspect.signature(dispatcher.py_func).bind(*e.args, **dict(e.kws))
+            given = signature.bind(*args, **{name: self.known(a) for name, a in e.kws})
         except TypeError as error:
             raise Unsupported(str(error)) from error
-        parameters = inspect.signature(dispatcher.py_func).parameters
         found: list[Found] = []
-        for name, parameter in parameters.items():
+        for name, parameter in signature.parameters.items():
             if parameter.kind is parameter.VAR_POSITIONAL:
-                raise Unsupported("a function with `*args`")
-            if name in given.arguments:
-                var = given.arguments[name]
-                found.append((self.get(var), types.unliteral(self.type(var))))
-                continue
-            kind = scalar(types.unliteral(typeof(parameter.default)))
-            if kind is None:
-                raise Unsupported(f"the default {parameter.default!r}")
-            found.append(([Constant(parameter.default, kind)], typeof(parameter.default)))
+                rest = given.arguments.get(name, ())
+                kind = types.StarArgTuple.from_types([t for _, t in rest])
+                found.append(([x for ops, _ in rest for x in ops], kind))
+            elif name in given.arguments:
+                found.append(given.arguments[name])
+            else:
+                kind = typeof(parameter.default)
+                found.append((constants(parameter.default, kind), kind))
         return found
+
+    def known(self, var: NumbaIR) -> Found:
+        """The components of a variable, and its type."""
+        return self.get(var), types.unliteral(self.type(var))
 
     def inline(self, f: Callable[..., Any], args: list[Found]) -> Found:
         """The code of another function in the place of its call."""
@@ -135,6 +145,8 @@ class Calls(Subscripts):
             return [self.length(self.names(args[0]), kinds[0])], t
         if key is enumerate or key is zip:
             return self.iterator_over(key, args, t), t
+        if key is tuple and isinstance(kinds[0], types.BaseTuple):
+            return self.get(args[0]), t
         if key in _TO_NUMBER or name in ("is_true", "truth"):
             return self.converted(args[0], t)
         if key in (min, max) and len(args) > 1:
@@ -222,6 +234,9 @@ class Calls(Subscripts):
         """An operator of two numbers or arrays."""
         f = plain(f)
         kinds = [self.type(a), self.type(b)]
+        nothing = [isinstance(k, types.NoneType) for k in kinds]
+        if f in (operator.is_, operator.is_not) and any(nothing):
+            return [Constant(all(nothing) == (f is operator.is_), "i1")], t
         if any(isinstance(k, types.Array) for k in kinds):
             if f is operator.matmul:
                 return self.library("dot", [a, b], t)
@@ -231,11 +246,24 @@ class Calls(Subscripts):
         if isinstance(kinds[0], types.BaseTuple):
             if f is operator.add:
                 return [*self.get(a), *self.get(b)], t
+            if f in (operator.eq, operator.ne):
+                return [self.tuples_equal(a, b, f is operator.eq)], t
             raise Unsupported(f"the operator `{f.__name__}` on tuples")
         if any(scalar(k) is None for k in kinds):
             raise Unsupported(f"the operator `{f.__name__}` on {kinds[0]} and {kinds[1]}")
         x, y = self.get(a, signature.args[0]), self.get(b, signature.args[1])
         return self.operation(f, [*x, *y], signature.return_type)
+
+    def tuples_equal(self, a: NumbaIR, b: NumbaIR, wanted: bool) -> Operand:
+        """Whether two tuples of numbers are equal, or whether they are not."""
+        one, other = (self.parts(*self.known(x)) for x in (a, b))
+        same: Operand = Constant(len(one) == len(other), "i1")
+        for (x, s), (y, t) in zip(one, other):
+            if scalar(s) is None or scalar(t) is None:
+                raise Unsupported(f"a comparison of {s} and {t} in tuples")
+            (equal,), _ = self.operation(operator.eq, [*x, *y], types.boolean)
+            same = self.emit("band", [same, equal], "i1")
+        return same if wanted else self.emit("not", [same], "i1")
 
     # -- iteration ---------------------------------------------------------------------------
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from tapegrad.njit.numba_front.objects import NumbaType, types
-from tapegrad.njit.three_address_code import ELEMENTS, Operand, Unsupported
+from tapegrad.njit.three_address_code import ELEMENTS, Constant, Operand, Table, Unsupported
 
 Components: TypeAlias = list[tuple[str, str]]  # a suffix and a type each
 
@@ -20,6 +22,8 @@ NOTHING = (
     types.StringLiteral, types.UnicodeType, types.NumberClass, types.Omitted, types.Phantom,
     types.ClassType, types.TypeRef, types.EphemeralPointer,
 )  # fmt: skip
+
+LARGEST = 1 << 20  # bytes of an array from outside, which becomes part of the machine code
 
 
 def element_of(t: NumbaType) -> str:
@@ -90,21 +94,35 @@ def sequence(t: NumbaType) -> Components:
     raise Unsupported(f"a loop over {t}")
 
 
-def lengths(ops: list[Operand], t: NumbaType) -> list[Operand]:
-    """The lengths of an array's dimensions."""
-    return ops[1 : 1 + t.ndim]
-
-
-def leaves(value: Any) -> list[Any]:
-    """The numbers of a tuple of tuples."""
-    return [x for part in value for x in leaves(part)] if isinstance(value, tuple) else [value]
-
-
 def tuple_like(t: NumbaType, parts: list[NumbaType]) -> NumbaType:
-    """The type of a tuple, named if another is, of parts of given types."""
+    """The type of a tuple of given parts that has the names of another, if that has names."""
     if isinstance(t, types.BaseNamedTuple):
         cls = t.instance_class
         if len(set(parts)) == 1 and parts:
             return types.NamedUniTuple(parts[0], len(parts), cls)
         return types.NamedTuple(parts, cls)
     return types.BaseTuple.from_types(parts)
+
+
+def lengths(ops: list[Operand], t: NumbaType) -> list[Operand]:
+    """The lengths of an array's dimensions."""
+    return ops[1 : 1 + t.ndim]
+
+
+def constants(value: Any, t: NumbaType) -> list[Operand]:
+    """The components of what is known when the code is written."""
+    t = types.unliteral(t)
+    if isinstance(t, types.BaseTuple):
+        return [x for item, part in zip(value, t) for x in constants(item, part)]
+    if not isinstance(t, types.Array):
+        return [Constant(value, kind) for _, kind in components(t)]
+    if value.nbytes > LARGEST:
+        size = f"{value.nbytes / (1 << 20):.1f} MB"
+        raise Unsupported(f"an array of {size} from outside: pass it as an argument")
+    order: Literal["C", "F"] = "F" if t.layout == "F" else "C"
+    found: list[Operand] = [Constant(Table(element_of(t), value.tobytes(order)), "ptr")]
+    known = value.shape
+    if t.layout != "C":
+        laid_out = np.empty(known, np.int8, order)
+        known += laid_out.strides
+    return found + [Constant(int(n), "i64") for n in known]

@@ -11,7 +11,13 @@ from numba.core.dispatcher import Dispatcher
 
 from tapegrad.njit.numba_front import array_library
 from tapegrad.njit.numba_front.calls import Calls
-from tapegrad.njit.numba_front.components import components, element_of, leaves, scalar, tuple_like
+from tapegrad.njit.numba_front.components import (
+    components,
+    constants,
+    element_of,
+    scalar,
+    tuple_like,
+)
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import is_index
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
@@ -130,14 +136,10 @@ class Translation(Calls):
         self.assign(target, (self.get(value), self.type(value)))
 
     def constant(self, target: NumbaIR, value: Any) -> None:
-        """An assignment of a number, or a tuple of numbers, from the source or from outside."""
+        """An assignment of what is known from the source, or from outside."""
         t = self.type(target)
-        if isinstance(t, types.Array):
-            raise Unsupported("an array from outside of the function: pass it as an argument")
-        parts = components(t)
-        if parts:
-            values = [Constant(x, kind) for x, (_, kind) in zip(leaves(value), parts)]
-            self.assign(target, (list[Operand](values), t))
+        if components(t):
+            self.assign(target, (constants(value, t), t))
 
     def set_item(self, s: Any) -> None:
         """`a[...] = b`."""

@@ -12,6 +12,7 @@ from numba.core.typing.npydecl import NumpyRulesArrayOperator
 from tapegrad.njit.numba_front.components import components, lengths, scalar
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
+from tapegrad.njit.partials import has_scalar_form
 from tapegrad.njit.three_address_code import (
     FLOATS,
     Code,
@@ -70,13 +71,15 @@ def _rows() -> dict[Any, str]:
         from tapegrad.ops import elementwise
 
         for name, op in table.items():
-            if op.kind == ELEMENTWISE and op.scalar:
+            if op.kind == ELEMENTWISE and has_scalar_form(name):
                 forward = getattr(op.forward, "__wrapped__", op.forward)
                 _found.setdefault(forward, name)
                 for alias in op.names:
                     _found.setdefault(alias, name)
         _found[np.fabs] = _found["fabs"] = elementwise.abs.name
         _found[np.sign] = elementwise.sign.name
+        _found[np.radians] = _found["radians"] = elementwise.deg2rad.name
+        _found[np.degrees] = _found["degrees"] = elementwise.rad2deg.name
     return _found
 
 
