@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from tests.njit.cases import A1, A2, B1, B2, collected_in, name_of
+from tests.njit.cases import A1, A2, B1, B2, collected_in, name_of, rng
 from tests.njit.checking import check
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
@@ -58,6 +58,46 @@ def statistics(x):
 def cross(x, y):
     z = np.cross(x, y)
     return np.sum(np.cross(z, x) * y) if np.any(z) and not (z > 9.0).all() else 0.0
+
+
+@case(A2, rng.normal(size=(3, 4, 2)))
+def reductions_along_an_axis(a, b):
+    rows = np.sum(a * a, 0) * a[np.argmin(a, axis=0)[1]] + a.sum(axis=-1)[2]
+    s = 0.0
+    for i, k in enumerate(b.argmax(1)[:, 0]):
+        s += b[i, k, 0] ** 2
+    return s * np.sum(rows * a.sum(0)) + np.sum(b.sum(1) * np.sum(b, axis=2)[0, 1]) + b[0, 0].sum(0)
+
+
+SQUARE, SINGULAR = rng.normal(size=(4, 4)), np.outer(A1[:3], B1[:3]) + np.diag([1.0, 0.0, 0.0])
+
+
+@case(SQUARE, A1[:4].copy(), B2[:4].copy())
+def systems(a, x, b):
+    y = np.linalg.solve(a, x)
+    return np.sum(y * y * x) + np.sum(np.linalg.solve(a.T, b) * b)
+
+
+@case(SQUARE, B2[:4].copy())
+def inverses(a, b):
+    return np.sum((np.linalg.inv(a) @ b) ** 2)
+
+
+@case(SQUARE, SINGULAR)
+def determinants(a, b):
+    return np.linalg.det(a) ** 2 + np.linalg.det(b)
+
+
+@case(SQUARE)
+def cholesky(a):
+    lower = np.linalg.cholesky(a @ a.T + np.eye(4))
+    return np.sum(lower * a) + lower[3, 1] * lower[2, 2] ** 2
+
+
+@case(SQUARE, A1[:4].copy())
+def diagonals(a, x):
+    b = np.diag(x) @ a + np.identity(4) * x[0]
+    return np.trace(b) * np.sum(np.diag(b @ a) * x)
 
 
 @case(0.7, 2.5)

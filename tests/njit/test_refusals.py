@@ -91,8 +91,8 @@ def iterator_shared(x):
 
 
 REASONS = {
-    builds_list: "build_list",
-    builds_dict: "build_map",
+    builds_list: "a list, whose length may change: use an array or a tuple",
+    builds_dict: "a dictionary",
     typed_list: "List",
     typed_dict: "Dict",
     array_from_outside: "an array of 1.5 MB from outside: pass it as an argument",

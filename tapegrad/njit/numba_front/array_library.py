@@ -218,6 +218,33 @@ def _extreme(name: str, t: NumbaType) -> Function | None:
     )
 
 
+ALONG = [f.__name__ for f in (np.sum, np.argmax, np.argmin)]  # what Numba has along an axis
+
+
+def along(name: str, a: NumbaType, axis: int, result: NumbaType) -> Function | None:
+    """A function along an axis; the place of an extreme is that of the first NaN, if one is."""
+    if a.ndim == 1 and axis in (0, -1):
+        return _total(name, a) or _extreme(name, a)
+    if not -a.ndim <= axis < a.ndim:
+        return None
+    axis %= a.ndim
+    rest = [d for d in range(a.ndim) if d != axis]
+    out = f"out[{', '.join(INDICES[d] for d in rest)}]"
+    element, length = at("a", a.ndim), f"a.shape[{axis}]"
+    shape = "(" + "".join(f"a.shape[{d}], " for d in rest) + ")"
+    made = f"out = np.zeros({shape}, {dtype(result.dtype)})"
+    if name == "sum":
+        return defined(name, "a", made, over("a", a.ndim, f"{out} += {element}"), "return out")
+    k, sign = INDICES[axis], ">" if name == "argmax" else "<"
+    body = (
+        f"{k} = 0\ns = {element}\nfor {k} in range({length}):\n v = {element}\n"
+        f" if v {sign} s or (v != v and s == s):\n  s = v\n  {out} = {k}"
+    )
+    for d in reversed(rest):
+        body = f"for {INDICES[d]} in range(a.shape[{d}]):\n" + _indented(body, 1)
+    return defined(name, "a", f"if {length} == 0:\n raise ValueError", made, body, "return out")
+
+
 _UNLIKE = "if a.shape[{}] != b.shape[0]:\n raise ValueError"
 _PRODUCTS = {
     (1, 1): "s = ZERO\nfor i in range(a.shape[0]):\n s += a[i] * b[i]\nreturn s",
@@ -251,6 +278,24 @@ def _cumulated(sign: str, t: NumbaType) -> Function:
     )  # fmt: skip
 
 
+_EYE = "out = np.zeros((n, n), {})\nfor i in range(n):\n out[i, i] = 1\nreturn out"
+
+
+def _diagonal(name: str, t: NumbaType) -> Function | None:
+    """What is on the diagonal of a matrix, the sum of that, or a matrix of a diagonal."""
+    if t.ndim == 1 and name == "diag":
+        n, made, body = "a.shape[0]", "(n, n)", "out[i, i] = a[i]"
+    elif t.ndim == 2 and name == "diag":
+        n, made, body = "min(a.shape[0], a.shape[1])", "n", "out[i] = a[i, i]"
+    elif t.ndim == 2:
+        loop = "for i in range(min(a.shape[0], a.shape[1])):\n s += a[i, i]"
+        return defined("trace", "a", f"s = {_zero(t.dtype)}", loop, "return s")
+    else:
+        return None
+    lines = f"out = np.zeros({made}, {dtype(t.dtype)})", f"for i in range(n):\n {body}"
+    return defined("diag", "a", f"n = {n}", *lines, "return out")
+
+
 _OF_VECTORS = {
     "outer": "out = np.empty((a.shape[0], b.shape[0]), {})\nfor i in range(a.shape[0]):\n"
     " for j in range(b.shape[0]):\n  out[i, j] = a[i] * b[j]\nreturn out",
@@ -264,9 +309,13 @@ def named(name: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function 
     """A function of NumPy by its name; None if there is none for such operands."""
     if name == "arange" or name == "linspace":
         return _range(name, len(kinds), result)
+    if name in ("eye", "identity") and len(kinds) == 1:
+        return defined(name, "n", _EYE.format(dtype(result.dtype)))
     a = kinds[0]
     if not isinstance(a, types.Array):
         return None
+    if len(kinds) == 1 and name in ("diag", "trace"):
+        return _diagonal(name, a)
     if len(kinds) == 1 and name == "copy":
         return copied(a)
     if len(kinds) == 1 and (found := _total(name, a) or _extreme(name, a)) is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from numba import typeof
 from numba.core.dispatcher import Dispatcher
 
-from tapegrad.njit.numba_front import array_library
+from tapegrad.njit.numba_front import array_library, matrix_library
 from tapegrad.njit.numba_front.components import (
     components,
     constants,
@@ -38,7 +38,7 @@ from tapegrad.njit.three_address_code import FLOATS, Constant, Operand, Unsuppor
 DEEPEST = 40  # functions that are inlined in one another
 _NEW: tuple[Any, ...] = (np.empty, np.zeros, np.ones, np.full)
 _LIKE: tuple[Any, ...] = (np.empty_like, np.zeros_like, np.ones_like, np.full_like)
-_RANGES = (np.arange, np.linspace)
+_MADE = (np.arange, np.linspace, np.eye, np.identity)
 _UNARY = (operator.neg, operator.pos, operator.invert)
 _BINARY = (*(f for f in UFUNCS if f not in _UNARY), operator.matmul)
 _TO_NUMBER = (float, int, bool)
@@ -151,7 +151,7 @@ class Calls(Subscripts):
             return self.converted(args[0], t)
         if key in (min, max) and len(args) > 1:
             return self.extreme(key, args, t)
-        if any(isinstance(k, types.Array) for k in kinds) or key in _NEW or key in _RANGES:
+        if any(isinstance(k, types.Array) for k in kinds) or key in _NEW or key in _MADE:
             return self.array_function(key, name, e, t)
         if known and name in ("isnan", "isinf", "isfinite"):
             return [self.classified(name, self.get(args[0])[0])], t
@@ -358,6 +358,9 @@ class Calls(Subscripts):
         key = f.typing_key
         name = str(key[1] if isinstance(key, tuple) else key).removeprefix("array.")
         this: Found = (self.names(e.func), f.this)
+        axis = self.axis_of(list(e.args), e.kws)
+        if isinstance(f.this, types.Array) and name in array_library.ALONG and axis is not None:
+            return self.along(name, this, axis, t)
         if not isinstance(f.this, types.Array) or e.kws:
             raise Unsupported(f"the method `{name}`" + (" with keywords" if e.kws else ""))
         if name == "fill":
@@ -371,6 +374,25 @@ class Calls(Subscripts):
         args = [this, *[(self.get(a), self.type(a)) for a in e.args]]
         return self.library_call(name, args, t)
 
+    def along(self, name: str, this: Found, axis: NumbaIR, t: NumbaType) -> Found:
+        """A function of NumPy along an axis."""
+        at = self.constant_of(axis)
+        if not isinstance(at, int):
+            raise Unsupported(f"`np.{name}` along an axis that is not a constant")
+        f = array_library.along(name, this[1], at, t)
+        if f is None:
+            raise Unsupported(f"`np.{name}` of {this[1]} along an axis")
+        ops, kind = self.inline(f, [this])
+        return self.cast(ops, kind, t), t
+
+    @staticmethod
+    def axis_of(rest: list[NumbaIR], keywords: Any) -> NumbaIR | None:
+        """The axis among the arguments after an array, if that is all they are."""
+        named = dict(keywords)
+        if len(rest) == 1 and not named:
+            return rest[0]
+        return named["axis"] if not rest and [*named] == ["axis"] else None
+
     def array_function(self, key: Any, name: str, e: NumbaIR, t: NumbaType) -> Found:
         """A function of NumPy that takes or gives arrays."""
         args = list(e.args)
@@ -379,6 +401,9 @@ class Calls(Subscripts):
         if key in _LIKE:
             like = self.type(args[0])
             return self.new(key, self.shape(self.names(args[0]), like), args[1:], t)
+        axis = self.axis_of(args[1:], e.kws)
+        if name in array_library.ALONG and axis is not None and _is_numpys(key):
+            return self.along(name, self.known(args[0]), axis, t)
         if e.kws:
             raise Unsupported(f"`np.{name}` with keywords")
         if key in _BINARY and len(args) == 2:
@@ -464,7 +489,8 @@ class Calls(Subscripts):
     def library_call(self, name: str, args: list[Found], t: NumbaType) -> Found:
         """A function of the array library."""
         name = name.removeprefix("a") if name in ("amax", "amin") else name
-        f = array_library.named(name, [types.unliteral(k) for _, k in args], t)
+        kinds = [types.unliteral(k) for _, k in args]
+        f = array_library.named(name, kinds, t) or matrix_library.named(name, kinds)
         if f is None:
             raise Unsupported(f"`np.{name}` of {', '.join(str(k) for _, k in args)}")
         ops, kind = self.inline(f, args)

@@ -34,6 +34,11 @@ from tapegrad.njit.three_address_code import (
 )
 
 ITERATORS = (types.EnumerateType, types.ZipType)
+_REASONS = {
+    "build_list": "a list, whose length may change: use an array or a tuple",
+    "build_map": "a dictionary",
+    "build_set": "a set",
+}
 
 
 class Translation(Calls):
@@ -117,7 +122,7 @@ class Translation(Calls):
         elif isinstance(value, ir.Expr):
             handler = getattr(self, f"expr_{value.op}", None)
             if handler is None:
-                raise Unsupported(f"an expression `{value.op}`")
+                raise Unsupported(_REASONS.get(value.op, f"an expression `{value.op}`"))
             found = handler(value, self.type(target), target)
             if found is not None:
                 self.assign(target, found)
