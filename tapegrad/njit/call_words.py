@@ -50,6 +50,8 @@ def kind_of(x: Any) -> NumbaType:
         if x.dtype.kind not in "fiub":
             raise Unsupported(f"an array of {x.dtype}")
         return types.Array(typeof(x).dtype, x.ndim, "C")
+    if isinstance(x, list):
+        raise Unsupported("a list as an argument: pass an array or a tuple")
     t = typeof(x)
     if isinstance(x, tuple):
         return tuple_like(t, [kind_of(part) for part in x])

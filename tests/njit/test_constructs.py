@@ -502,6 +502,27 @@ def defaults_that_are_no_numbers(x):
     return stretched(x) * stretched(x, np.ones(1))
 
 
+@njit
+def length_of_all(values):
+    return len(values + [1.0]) + 0.5 * values[-1]
+
+
+@case(0.7, A1, 3, compiled=True)
+def lists(x, a, n):
+    values = [x, 2.0, a[0]]
+    values[1] = x * a[2]
+    part, places, s = values[1:] + [x], [2, 0, 1] * n, 0.0
+    for v in values * 2:
+        s += v * part[0] * length_of_all(values)
+    for i, k in enumerate(places):
+        s += part[k] ** 2 * i * values[-1]
+    part[0] = 5.0
+    zeros = [0.0] * len(a)
+    for i in range(len(a)):
+        zeros[i] = a[i] * values[places[i]]
+    return s + zeros[3] * zeros[4] + values[1]
+
+
 @case(0.7, (1.5, -0.2))
 def tuples_compared(x, p):
     a = np.ones((2, 3))

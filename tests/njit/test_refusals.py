@@ -14,9 +14,20 @@ pytestmark = pytest.mark.tapegrad_only("no other library has this")
 TABLE = np.ones(200_000)
 
 
-def builds_list(x):
+def appends(x):
     values = [x, 2.0]
+    values.append(x)
     return values[0] * values[1]
+
+
+def compares_lists(x):
+    values = [x, 2.0]
+    return x if values == [1.0, 2.0] else -x
+
+
+def list_of_arrays(x):
+    values = [np.array([x, x]), np.ones(2)]
+    return values[0][0] * values[1][0]
 
 
 def builds_dict(x):
@@ -91,7 +102,9 @@ def iterator_shared(x):
 
 
 REASONS = {
-    builds_list: "a list, whose length may change: use an array or a tuple",
+    appends: "the method `append` of a list",
+    compares_lists: "the operator `eq` on a list",
+    list_of_arrays: "a list of array(float64, 1d, C)",
     builds_dict: "a dictionary",
     typed_list: "List",
     typed_dict: "Dict",
@@ -129,6 +142,17 @@ def test_recursion_is_refused():
     globals()["calls_itself"] = recursive
     with pytest.raises(NotImplementedError, match="a function that calls itself"):
         tg.grad(recursive)(0.5)
+
+
+def test_lists_from_outside_and_as_results_are_refused():
+    @njit
+    def doubled(x):
+        return [x[0], x[1]]
+
+    with pytest.raises(NotImplementedError, match="a list as a result: return an array"):
+        tg.jacobian(doubled)(np.ones(2))
+    with pytest.raises(NotImplementedError, match="a list as an argument: pass an array"):
+        tg.grad(njit(lambda x, places: x[places[0]]))(np.ones(2), [1])
 
 
 def norm(x):

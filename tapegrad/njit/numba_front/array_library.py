@@ -170,6 +170,21 @@ def copied(t: NumbaType) -> Function:
     )  # fmt: skip
 
 
+def repeated(t: NumbaType) -> Function:
+    """`a * n` of lists."""
+    body = "for k in range(n):\n for i in range(len(a)):\n  out[k * len(a) + i] = a[i]"
+    made = f"out = np.empty(len(a) * max(n, 0), {dtype(t.dtype)})"
+    return defined("repeated", "a, n", made, body, "return out")
+
+
+def joined(t: NumbaType) -> Function:
+    """`a + b` of lists."""
+    made = f"out = np.empty(len(a) + len(b), {dtype(t.dtype)})"
+    first = "for i in range(len(a)):\n out[i] = a[i]"
+    second = "for i in range(len(b)):\n out[len(a) + i] = b[i]"
+    return defined("joined", "a, b", made, first, second, "return out")
+
+
 def _zero(t: NumbaType) -> str:
     """The text of zero as NumPy begins a sum of such elements."""
     return f"{dtype(t)}(0)" if t == types.float32 else "0.0" if t == types.float64 else "0"

@@ -356,13 +356,15 @@ class Calls(Subscripts):
     def method(self, f: NumbaType, e: NumbaIR, t: NumbaType) -> Found:
         """A method of an array."""
         key = f.typing_key
-        name = str(key[1] if isinstance(key, tuple) else key).removeprefix("array.")
+        name = str(key[1] if isinstance(key, tuple) else key).rpartition(".")[2]
         this: Found = (self.names(e.func), f.this)
         axis = self.axis_of(list(e.args), e.kws)
         if isinstance(f.this, types.Array) and name in array_library.ALONG and axis is not None:
             return self.along(name, this, axis, t)
         if not isinstance(f.this, types.Array) or e.kws:
-            raise Unsupported(f"the method `{name}`" + (" with keywords" if e.kws else ""))
+            of = "a list" if isinstance(f.this, types.List) else f"{f.this}"
+            how = " with keywords" if e.kws else ""
+            raise Unsupported(f"the method `{name}` of {of}{how}")
         if name == "fill":
             value = (self.get(e.args[0]), self.type(e.args[0]))
             self.inline(array_library.assigned(f.this, value[1]), [this, value])
@@ -427,11 +429,7 @@ class Calls(Subscripts):
             if not isinstance(n, Constant):
                 self.require(self.emit("ge", [n, ZERO], "i1"))
         self.require_size(shape)
-        zeroed = key in (np.zeros, np.zeros_like)
-        pointer = self.emit(
-            "alloc", [self.product(shape)], "ptr", (element_of(t), zeroed, self.code.fresh())
-        )
-        made: Found = ([pointer, *shape], t)
+        made: Found = (self.allocated(shape, t, zeroed=key in (np.zeros, np.zeros_like)), t)
         if key in (np.ones, np.ones_like):
             one: Found = ([Constant(1, "i64")], types.int64)
             self.inline(array_library.assigned(t, types.int64), [made, one])
@@ -439,6 +437,11 @@ class Calls(Subscripts):
             value = (self.get(rest[0]), types.unliteral(self.type(rest[0])))
             self.inline(array_library.assigned(t, value[1]), [made, value])
         return made
+
+    def allocated(self, shape: Operands, t: NumbaType, *, zeroed: bool) -> Operands:
+        """Memory for an array."""
+        attribute = element_of(t), zeroed, self.code.fresh()
+        return [self.emit("alloc", [self.product(shape)], "ptr", attribute), *shape]
 
     def require_size(self, shape: Operands) -> None:
         """The number of elements is one that an integer holds."""

@@ -65,6 +65,8 @@ def components(t: NumbaType) -> Components:
         return parts if t.layout == "C" else parts + [(f".s{i}", "i64") for i in range(t.ndim)]
     if isinstance(t, types.BaseTuple):
         return [(f".{i}{s}", x) for i, part in enumerate(t) for s, x in components(part)]
+    if isinstance(t, types.List):
+        return components(array_of(t))
     if isinstance(t, types.RangeType):
         return [(".start", "i64"), (".step", "i64"), (".count", "i64")]
     if isinstance(t, types.Pair):
@@ -79,13 +81,20 @@ def components(t: NumbaType) -> Components:
     raise Unsupported(f"a value of type {t}")
 
 
+def array_of(t: NumbaType) -> NumbaType:
+    """The type of an array of what a list holds."""
+    if scalar(t.dtype) is None:
+        raise Unsupported(f"a list of {t.dtype}")
+    return types.Array(t.dtype, 1, "C")
+
+
 def sequence(t: NumbaType) -> Components:
     """Of an iterator that which it iterates over, beside the count and the place."""
     if isinstance(t, types.RangeIteratorType):
         return [(".start", "i64"), (".step", "i64")]
     if isinstance(t, types.ArrayIterator):
         return components(t.array_type)
-    if isinstance(t, types.UniTupleIter):
+    if isinstance(t, types.UniTupleIter | types.ListIter):
         return components(t.container)
     if isinstance(t, types.EnumerateType):
         return [(".first", "i64"), *sequence(t.source_type)]

@@ -18,6 +18,7 @@ from tapegrad.njit.numba_front.components import (
     scalar,
     tuple_like,
 )
+from tapegrad.njit.numba_front.lists import Lists
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import is_index
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
@@ -35,13 +36,12 @@ from tapegrad.njit.three_address_code import (
 
 ITERATORS = (types.EnumerateType, types.ZipType)
 _REASONS = {
-    "build_list": "a list, whose length may change: use an array or a tuple",
     "build_map": "a dictionary",
     "build_set": "a set",
 }
 
 
-class Translation(Calls):
+class Translation(Lists):
     """The code of one typed function."""
 
     def write(self) -> CodeBlock:
@@ -149,6 +149,9 @@ class Translation(Calls):
     def set_item(self, s: Any) -> None:
         """`a[...] = b`."""
         base = self.type(s.target)
+        if isinstance(base, types.List):
+            self.set_list_item(s.target, s.index, s.value)
+            return
         if not isinstance(base, types.Array):
             raise Unsupported(f"an assignment to an element of {base}")
         static = isinstance(s, ir.StaticSetItem) and not isinstance(s.index, ir.Var)
@@ -381,6 +384,8 @@ def _array_at(t: NumbaType, suffix: str) -> NumbaType:
 def _owned(writer: Calls, found: Found) -> Found:
     """A result whose arrays are copies: nothing writes into them any more."""
     ops, t = found
+    if isinstance(t, types.List):
+        raise Unsupported("a list as a result: return an array")
     if isinstance(t, types.Array):
         return writer.inline(array_library.copied(t), [found])
     if isinstance(t, types.BaseTuple):

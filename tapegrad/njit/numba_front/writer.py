@@ -169,6 +169,8 @@ class Writer:
             for x, y in zip(a, b):
                 found += self.cast([next(rest) for _ in components(x)], x, y)
             return found
+        if isinstance(a, types.List) and isinstance(b, types.List) and a.dtype == b.dtype:
+            return ops
         kind = scalar(b)
         if scalar(a) is None or kind is None:
             raise Unsupported(f"a conversion of {a} to {b}")
