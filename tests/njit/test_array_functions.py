@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from tests.njit.cases import A1, A2, B1, B2, collected_in, name_of, rng
+from tests.njit.cases import A1, A2, B1, B2, IDX, collected_in, name_of, rng
 from tests.njit.checking import check
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
@@ -98,6 +98,23 @@ def cholesky(a):
 def diagonals(a, x):
     b = np.diag(x) @ a + np.identity(4) * x[0]
     return np.trace(b) * np.sum(np.diag(b @ a) * x)
+
+
+@case(A1, A2, IDX)
+def arrays_as_indices(x, a, places):
+    chosen = x[places] * x[places[::-1]]
+    rows = a.T[places[:2] - 1]
+    return np.sum(chosen**2) * np.sum(x[x > -0.1]) + np.sum(rows[0] * rows[1]) * sum(chosen)
+
+
+@case(A2)
+def arrays_in_fortran_order(a):
+    b, c = np.exp(a.T).T, np.empty_like(a.T)
+    for i in range(5):
+        for j in range(4):
+            c[i, j] = a[j, i] ** 2
+    flat = (a.T * 2.0).T.ravel()
+    return b[1, 3] * b[2, 0] + np.sum(b[1] * c.T[2]) * flat[3] * flat[7] + np.zeros_like(c).T[0, 1]
 
 
 @case(0.7, 2.5)

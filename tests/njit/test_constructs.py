@@ -527,7 +527,7 @@ def lists(x, a, n):
 def tuples_compared(x, p):
     a = np.ones((2, 3))
     if a.shape == (2, 3) and p != (1.5, x) and p != (1.5, -0.2, 0.0):
-        return x * p[1]
+        return x * p[1] if 3 in a.shape and 4 not in a.shape else x
     return x
 
 

@@ -12,6 +12,7 @@ import tapegrad as tg
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
 TABLE = np.ones(200_000)
+RECORDS = np.ones(2, [("weight", float)])
 
 
 def appends(x):
@@ -59,6 +60,19 @@ def sorts(x):
 
 def array_from_outside(x):
     return x * TABLE[0]
+
+
+def compares_text(x):
+    kind = "square" if x > 0 else "line"
+    return x * x if kind == "square" else x
+
+
+def reads_record(x):
+    return x * RECORDS[0].weight
+
+
+def sets(x):
+    return x * len({1, 2})
 
 
 def prints(x):
@@ -109,6 +123,9 @@ REASONS = {
     typed_list: "List",
     typed_dict: "Dict",
     array_from_outside: "an array of 1.5 MB from outside: pass it as an argument",
+    compares_text: "the operator `eq` on unicode_type",
+    reads_record: "an array of Record",
+    sets: "a set",
     prints: "`Print`",
     computed_step: "a range whose step is not a constant",
     complex_numbers: "complex128",

@@ -170,6 +170,24 @@ def copied(t: NumbaType) -> Function:
     )  # fmt: skip
 
 
+def taken(t: NumbaType, places: NumbaType) -> Function:
+    """`a[places]` of numbers of rows, or of a condition for each element of a vector."""
+    if t.ndim == places.ndim == 1 and places.dtype == types.boolean:
+        counted = over("p", 1, "if p[i]:\n n += 1")
+        made = f"out = np.empty(n, {dtype(t.dtype)})"
+        chosen = over("p", 1, "if p[i]:\n out[n] = a[i]\n n += 1")
+        unlike = "if a.shape[0] != p.shape[0]:\n raise ValueError"
+        lines = [unlike, "n = 0", counted, made, "n = 0", chosen]
+    elif places.ndim == 1 and isinstance(places.dtype, types.Integer):
+        lengths = ["p.shape[0]", *(f"a.shape[{d}]" for d in range(1, t.ndim))]
+        made = f"out = np.empty(({', '.join(lengths)},), {dtype(t.dtype)})"
+        element = at("a", t.ndim).replace("[i", "[p[i]", 1)
+        lines = [made, nest(lengths, f"{at('out', t.ndim)} = {element}")]
+    else:
+        raise Unsupported(f"an index of type {places} of {t}")
+    return defined("taken", "a, p", *lines, "return out")
+
+
 def repeated(t: NumbaType) -> Function:
     """`a * n` of lists."""
     body = "for k in range(n):\n for i in range(len(a)):\n  out[k * len(a) + i] = a[i]"

@@ -248,6 +248,8 @@ class Calls(Subscripts):
                 return [*self.get(a), *self.get(b)], t
             if f in (operator.eq, operator.ne):
                 return [self.tuples_equal(a, b, f is operator.eq)], t
+            if f is operator.contains and scalar(kinds[1]) is not None:
+                return [self.contained(a, b)], t
             raise Unsupported(f"the operator `{f.__name__}` on tuples")
         if any(scalar(k) is None for k in kinds):
             raise Unsupported(f"the operator `{f.__name__}` on {kinds[0]} and {kinds[1]}")
@@ -264,6 +266,16 @@ class Calls(Subscripts):
             (equal,), _ = self.operation(operator.eq, [*x, *y], types.boolean)
             same = self.emit("band", [same, equal], "i1")
         return same if wanted else self.emit("not", [same], "i1")
+
+    def contained(self, a: NumbaIR, b: NumbaIR) -> Operand:
+        """Whether a number is in a tuple of numbers."""
+        found: Operand = Constant(False, "i1")
+        for ops, t in self.parts(*self.known(a)):
+            if scalar(t) is None:
+                raise Unsupported(f"the operator `in` on a tuple with {t}")
+            (equal,), _ = self.operation(operator.eq, [*ops, *self.get(b)], types.boolean)
+            found = self.emit("bor", [found, equal], "i1")
+        return found
 
     # -- iteration ---------------------------------------------------------------------------
 
@@ -351,6 +363,15 @@ class Calls(Subscripts):
             ops = ops[count:]
         return found, t.yield_type
 
+    def item(self, value: NumbaIR, index: Any, want: NumbaType) -> Found:
+        """`value[index]`; what an array as the index chooses is a copy."""
+        base = self.type(value)
+        places = self.type(index) if isinstance(index, ir.Var) else None
+        if isinstance(base, types.Array) and isinstance(places, types.Array):
+            f = array_library.taken(base, places)
+            return self.inline(f, [self.known(value), self.known(index)])
+        return super().item(value, index, want)
+
     # -- arrays ------------------------------------------------------------------------------
 
     def method(self, f: NumbaType, e: NumbaIR, t: NumbaType) -> Found:
@@ -384,8 +405,7 @@ class Calls(Subscripts):
         f = array_library.along(name, this[1], at, t)
         if f is None:
             raise Unsupported(f"`np.{name}` of {this[1]} along an axis")
-        ops, kind = self.inline(f, [this])
-        return self.cast(ops, kind, t), t
+        return self.laid_out(self.inline(f, [this]), t)
 
     @staticmethod
     def axis_of(rest: list[NumbaIR], keywords: Any) -> NumbaIR | None:
@@ -417,13 +437,13 @@ class Calls(Subscripts):
             return self.reshaped((self.names(args[0]), self.type(args[0])), args[1:], t)
         if key is np.ravel:
             return self.flat((self.names(args[0]), self.type(args[0])), t)
-        if not _is_numpys(key):
+        if not _is_numpys(key) and not (key is sum and self.type(args[0]).ndim == 1):
             raise Unsupported(f"a call of `{getattr(key, '__module__', '')}.{name}`")
         return self.library(name, args, t)
 
     def new(self, key: Any, shape: Operands, rest: list[NumbaIR], t: NumbaType) -> Found:
         """A new array."""
-        if not isinstance(t, types.Array) or t.layout != "C":
+        if not isinstance(t, types.Array) or t.layout == "A":
             raise Unsupported(f"a new {t}")
         for n in shape:
             if not isinstance(n, Constant):
@@ -441,7 +461,22 @@ class Calls(Subscripts):
     def allocated(self, shape: Operands, t: NumbaType, *, zeroed: bool) -> Operands:
         """Memory for an array."""
         attribute = element_of(t), zeroed, self.code.fresh()
-        return [self.emit("alloc", [self.product(shape)], "ptr", attribute), *shape]
+        made: Operands = [self.emit("alloc", [self.product(shape)], "ptr", attribute), *shape]
+        step: Operand = ONE
+        for n in shape if t.layout != "C" else ():  # Fortran's order
+            made.append(step)
+            step = self.index("imul", step, n)
+        return made
+
+    def laid_out(self, found: Found, t: NumbaType) -> Found:
+        """A new value in the type that Numba has for it, an array in that order."""
+        ops, kind = found
+        if isinstance(t, types.Array) and t.layout == "F" and kind.layout == "C" and t.ndim > 1:
+            made: Found = (self.allocated(self.shape(ops, kind), t, zeroed=False), t)
+            apart: Found = ([Constant(False, "i1")], types.boolean)
+            self.inline(array_library.assigned(t, kind), [made, found, apart])
+            return made
+        return self.cast(ops, kind, t), t
 
     def require_size(self, shape: Operands) -> None:
         """The number of elements is one that an integer holds."""
@@ -496,8 +531,7 @@ class Calls(Subscripts):
         f = array_library.named(name, kinds, t) or matrix_library.named(name, kinds)
         if f is None:
             raise Unsupported(f"`np.{name}` of {', '.join(str(k) for _, k in args)}")
-        ops, kind = self.inline(f, args)
-        return self.cast(ops, kind, t), t
+        return self.laid_out(self.inline(f, args), t)
 
     def elementwise(self, tree: Any, t: NumbaType) -> Found:
         """An elementwise expression over arrays: a loop, written as source."""
@@ -507,7 +541,8 @@ class Calls(Subscripts):
         text = self.text(tree, leaves)
         kinds = [types.unliteral(self.type(v)) for v in leaves.values()]
         f = array_library.elementwise(text, kinds, t)
-        return self.inline(f, [(self.get(v), k) for v, k in zip(leaves.values(), kinds)])
+        found = self.inline(f, [(self.get(v), k) for v, k in zip(leaves.values(), kinds)])
+        return self.laid_out(found, t)
 
     def text(self, x: Any, leaves: dict[str, NumbaIR]) -> str:
         """The text of an expression over elements, whose arrays are `{x0}`, `{x1}`, ..."""

@@ -159,6 +159,8 @@ class Writer:
         if a == b or not ops:
             return ops
         if isinstance(a, types.Array) and isinstance(b, types.Array) and a.ndim == b.ndim:
+            if a.layout == "C" and b.layout == "F" and a.ndim > 1:
+                raise Unsupported(f"a conversion of {a} to {b}")
             if a.dtype == b.dtype and a.layout == "C" != b.layout:
                 return [*ops, *self.strides(ops, a)]
             if a.dtype == b.dtype and (a.layout != "C") == (b.layout != "C"):
