@@ -109,6 +109,7 @@ def test_refusals_are_typing_errors():
     @njit
     def lists(x):
         values = [x]
+        values.append(x)
         return values[0]
 
     derivative = tg.grad(lists)
