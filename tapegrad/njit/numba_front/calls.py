@@ -473,8 +473,8 @@ class Calls(Subscripts):
         ops, kind = found
         if isinstance(t, types.Array) and t.layout == "F" and kind.layout == "C" and t.ndim > 1:
             made: Found = (self.allocated(self.shape(ops, kind), t, zeroed=False), t)
-            apart: Found = ([Constant(False, "i1")], types.boolean)
-            self.inline(array_library.assigned(t, kind), [made, found, apart])
+            disjoint: Found = ([Constant(False, "i1")], types.boolean)
+            self.inline(array_library.assigned(t, kind), [made, found, disjoint])
             return made
         return self.cast(ops, kind, t), t
 
