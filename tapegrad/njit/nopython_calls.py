@@ -81,6 +81,10 @@ class Face:
 class DerivativeType(CallableType):
     """Numba's type of one derivative."""
 
+    refusal = (
+        "a gradient that is called in it: call it from Python, or take `tapegrad.hessian` or `hvp`"
+    )
+
     def __init__(self, face: Face) -> None:
         self.face = face
         super().__init__(f"{face.derivative!r}({id(face):#x})")

@@ -115,8 +115,16 @@ def iterator_shared(x):
     return s
 
 
+def gradient_inside(x):
+    return square_slope.njit(x) * x
+
+
+square_slope = tg.grad(njit(lambda x: x * x))
+
 REASONS = {
-    appends: "the method `append` of a list",
+    appends: "the method `append` of a list: write into an array",
+    gradient_inside: "a gradient that is called in it: call it from Python",
+    tries: "`try`: let exceptions be raised",
     compares_lists: "the operator `eq` on a list",
     list_of_arrays: "a list of array(float64, 1d, C)",
     builds_dict: "a dictionary",
@@ -126,7 +134,7 @@ REASONS = {
     compares_text: "the operator `eq` on unicode_type",
     reads_record: "an array of Record",
     sets: "a set",
-    prints: "`Print`",
+    prints: "`print`",
     computed_step: "a range whose step is not a constant",
     complex_numbers: "complex128",
     random_numbers: "random",
@@ -149,9 +157,15 @@ def test_refusal_names_function_line_and_reason(f):
     assert first < line <= first + 8
 
 
-def test_exceptions_that_are_handled_are_refused():
-    with pytest.raises(NotImplementedError, match="`tries`, line"):
-        tg.grad(njit(tries))(0.5)
+def test_what_python_shall_run_is_refused():
+    @njit
+    def reads_clock(x):
+        with numba.objmode(y="float64"):
+            y = float(x)
+        return y * x
+
+    with pytest.raises(NotImplementedError, match="a block `with objmode`"):
+        tg.grad(reads_clock)(0.5)
 
 
 def test_recursion_is_refused():

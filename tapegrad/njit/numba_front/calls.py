@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba import typeof
 from numba.core.dispatcher import Dispatcher
+from numba.core.unsafe import eh
 
 from tapegrad.njit.numba_front import array_library, matrix_library
 from tapegrad.njit.numba_front.components import (
@@ -22,7 +23,7 @@ from tapegrad.njit.numba_front.components import (
 )
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import Slice, Subscripts
-from tapegrad.njit.numba_front.typed_ir import TypedFunction
+from tapegrad.njit.numba_front.typed_ir import A_LIST, TRY, TypedFunction
 from tapegrad.njit.numba_front.writer import (
     ONE,
     POWERS,
@@ -69,7 +70,7 @@ class Calls(Subscripts):
             return self.converted(e.args[0], t)
         key = getattr(f, "typing_key", None)
         if key is None:
-            raise Unsupported(f"a call of {f}")
+            raise Unsupported(getattr(f, "refusal", f"a call of {f}"))
         return self.builtin(key, e, t, target)
 
     def bound(self, dispatcher: Dispatcher, e: NumbaIR) -> list[Found]:
@@ -177,7 +178,8 @@ class Calls(Subscripts):
             return self.raised(args[0], args[1], t)
         if row is None or kind is None or e.kws or (key is round and len(args) > 1):
             module = getattr(key, "__module__", None)
-            raise Unsupported(f"a call of `{module}.{name}`" if module else f"a call of `{key}`")
+            called = f"a call of `{module}.{name}`" if module else f"a call of `{key}`"
+            raise Unsupported(TRY if module == eh.__name__ else called)
         work = kind if kind in FLOATS else "f64"
         values = [self.number(a, work) for a in args]
         if kind == "i1":
@@ -383,7 +385,7 @@ class Calls(Subscripts):
         if isinstance(f.this, types.Array) and name in array_library.ALONG and axis is not None:
             return self.along(name, this, axis, t)
         if not isinstance(f.this, types.Array) or e.kws:
-            of = "a list" if isinstance(f.this, types.List) else f"{f.this}"
+            of = A_LIST if isinstance(f.this, types.List) else f"{f.this}"
             how = " with keywords" if e.kws else ""
             raise Unsupported(f"the method `{name}` of {of}{how}")
         if name == "fill":
@@ -530,7 +532,8 @@ class Calls(Subscripts):
         kinds = [types.unliteral(k) for _, k in args]
         f = array_library.named(name, kinds, t) or matrix_library.named(name, kinds)
         if f is None:
-            raise Unsupported(f"`np.{name}` of {', '.join(str(k) for _, k in args)}")
+            where = "np" if hasattr(np, name) else "np.linalg"
+            raise Unsupported(f"`{where}.{name}` of {', '.join(str(k) for _, k in args)}")
         return self.laid_out(self.inline(f, args), t)
 
     def elementwise(self, tree: Any, t: NumbaType) -> Found:

@@ -36,8 +36,8 @@ from tapegrad.njit.three_address_code import (
 
 ITERATORS = (types.EnumerateType, types.ZipType)
 _REASONS = {
-    "build_map": "a dictionary",
-    "build_set": "a set",
+    "build_map": "a dictionary: use arrays",
+    "build_set": "a set: use arrays",
 }
 
 
@@ -71,8 +71,9 @@ class Translation(Lists):
         """The error with the function, the line and what stands there."""
         text = linecache.getline(s.loc.filename, s.loc.line).strip()
         found = Unsupported(
-            f"`{self.typed.name}`, line {s.loc.line} of {s.loc.filename}: {error}, is not "
-            f"differentiated" + (f": `{text}`" if text else "")
+            f"`{self.typed.name}`, line {s.loc.line} of {s.loc.filename}"
+            + (f" (`{text}`)" if text else "")
+            + f", is not differentiated: {error}"
         )
         found.located = True
         return found
@@ -92,7 +93,8 @@ class Translation(Lists):
         elif isinstance(s, ir.StaticRaise | ir.Raise | ir.DynamicRaise):
             self.current.end("raise")
         elif not isinstance(s, ir.Del):
-            raise Unsupported(f"a statement `{type(s).__name__}`")
+            printing = isinstance(s, ir.Print)
+            raise Unsupported("`print`" if printing else f"a statement `{type(s).__name__}`")
 
     def branch(self, s: NumbaIR) -> None:
         """A branch; an iterator's element is computed where there is one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 from numba.core import bytecode, compiler, config, errors, registry
 from numba.core.compiler_lock import global_compiler_lock
@@ -16,6 +16,10 @@ from numba.core.untyped_passes import ExtractByteCode
 
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType
 from tapegrad.njit.three_address_code import Unsupported
+
+# What is refused, and what to write instead.
+A_LIST = "a list: write into an array (`np.empty(n)`) instead"
+TRY = "`try`: let exceptions be raised, or test for what causes them"
 
 
 class TypedFunction:
@@ -71,6 +75,10 @@ class _FrontEnd(compiler.CompilerBase):
         passes.add_pass(AnnotateTypes, "annotate types")
         passes.finalize()
         return [passes]
+
+    def _compile_core(self) -> NoReturn:
+        """Refused: a block that Python shall run is compiled as a function of its own."""
+        raise Unsupported("a block `with objmode`, which Python runs")
 
 
 @lru_cache(maxsize=256)
