@@ -28,7 +28,8 @@ MAY_FAIL = ("torch.compile",)  # which does not take every program; a row says s
 TOLERANCE = 1e-9
 # A gradient as a multiple of its primal: the most for one eval, and for the median of all.
 MOST, MOST_OFTEN = 4.0, 2.5
-SHORT_SEQUENCE = {"l": 2, "c": 64}
+# Evals that are timed at other sizes, too: a short sequence; points that lie within triangles.
+MORE = (("lstm", {"l": 2, "c": 64}), ("ht", {"v": 544, "p": 10000, "u": 2}))
 
 
 def gradbench(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
@@ -70,7 +71,8 @@ def evals(quick: bool) -> Iterator[tuple[Eval, dict[str, int]]]:
         problem = find(name)
         yield problem, problem.small if quick else problem.standard
     if not quick:
-        yield find("lstm"), SHORT_SEQUENCE
+        for name, sizes in MORE:
+            yield find(name), sizes
 
 
 Calls = dict[tuple[str, str], Call]

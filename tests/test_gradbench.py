@@ -77,6 +77,26 @@ def test_blocks_by_hand_are_slopes(rng):
     np.testing.assert_allclose(diagonal * weights, off, rtol=1e-6)
 
 
+@pytest.mark.parametrize("u", [0, 2])
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_columns_by_hand_are_slopes(rng, u, mirrored):
+    problem = gradbench.find("ht")
+    given = problem.generate(np.random.default_rng(3), **problem.small | {"u": u})
+    given["data"]["model"]["is_mirrored"] = mirrored
+    instance = problem.read(given)
+    theta, us = (rng.standard_normal(x.shape) for x in instance.inputs)
+    value, columns = (f() for f in problem.by_hand(instance))
+    here = moved(problem, instance, (theta, us), 0.0)
+    np.testing.assert_allclose(value, here, rtol=1e-12, atol=1e-12)
+    found = columns[:, :, u:] @ theta
+    if u:
+        found += np.einsum("pru,pu->pr", columns[:, :, :u], us)
+    expected = slope(problem, instance, (theta, us))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+    derivative = problem.ready(eager(), instance)[1]
+    assert largest_difference(as_numpy(derivative()), columns) < 1e-12
+
+
 def test_a_camera_that_is_not_turned_has_a_jacobian():
     problem = gradbench.find("ba")
     given = problem.generate(np.random.default_rng(3), **problem.small)
@@ -175,7 +195,7 @@ def test_sparse_jacobian_is_shown_as_the_harness_wants_it():
 @pytest.mark.parametrize(
     ("message", "match"),
     [
-        ({"kind": "define", "module": "ht"}, "no module 'ht' here, only gmm, ba"),
+        ({"kind": "define", "module": "saddle"}, "no module 'saddle' here, only gmm, ba"),
         (
             {"kind": "evaluate", "module": "det", "function": "jacobian", "input": {}},
             "det has the functions primal and gradient, not 'jacobian'",

@@ -10,7 +10,7 @@ import importlib
 
 from bench.gradbench.evaluation import Eval
 
-NAMES = ("gmm", "ba", "kmeans", "llsq", "det", "ode", "lstm")
+NAMES = ("gmm", "ba", "kmeans", "llsq", "det", "ode", "lstm", "ht")
 
 
 def find(name: str) -> Eval:

@@ -28,6 +28,7 @@ class Transforms:
 
     def __init__(self, torch: Any) -> None:
         self.backward, self.forward = torch.autograd.grad, torch.autograd.forward_ad
+        self.jacfwd = torch.func.jacfwd  # over `vmap`, which the tape has no other form of
 
     def grad(self, f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Any:
         """Return the gradient of a function in one or several arguments."""
