@@ -107,6 +107,11 @@ def _number(node: Node) -> float | None:
     return float(node.value.flat[0])
 
 
+def _forward(part: Any) -> bool:
+    """Whether a part of an index is a slice that does not reverse, or stands for such slices."""
+    return part is ... or (isinstance(part, slice) and (part.step is None or part.step > 0))
+
+
 def _same_as(builder: Builder, node: Node) -> int | None:
     """An operand equal to the result, bit for bit but for the sign of a zero or a NaN."""
     if node.op is None or not node.args:
@@ -117,6 +122,8 @@ def _same_as(builder: Builder, node: Node) -> int | None:
     if alike and (node.moves in PASSES or name in ("to", "sum_to")):
         return args[0]
     if alike and name == "permute" and node.params["dims"] == tuple(range(len(node.shape))):
+        return args[0]
+    if alike and name == "getitem" and all(map(_forward, node.params["index"])):
         return args[0]
     if alike and name == "sum" and not node.params["dim"]:
         return args[0]
