@@ -55,7 +55,8 @@ def gradbench(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]
                 "GradBench, Numba by hand", name, threads, "ms", figures, ratios, reach,
                 False if "tapegrad" in absent else met, "; ".join(remarks), phase=phase,
             )  # fmt: skip
-        multiples.append(multiple(name, samples, threads))
+        if not problem.dense:
+            multiples.append(multiple(name, samples, threads))
     yield from multiples
     yield summary(multiples, threads)
 

@@ -69,6 +69,9 @@ class Eval:
         compilers take for these tells what they would take.
     length
         How long such a program is, in any unit.
+    dense
+        Whether the derivative is a Jacobian of many columns: its time is no multiple of the
+        primal's that compares with a gradient's.
     """
 
     name: str
@@ -85,6 +88,7 @@ class Eval:
     scalars: Callable[[Instance], int] = lambda _: 0
     pilots: tuple[dict[str, int], ...] = ()
     length: Callable[[Instance], int] = lambda _: 0
+    dense: bool = False
 
     def bound(self, ad: Any, xp: Any, instance: Instance) -> tuple[Function, Function]:
         """Return the primal and its derivative in a library, as functions of arrays alone."""

@@ -303,5 +303,5 @@ EVAL = Eval(
         lambda value, _: value.reshape(-1, value.shape[2]).tolist(),
     ),
     standard={"v": 544, "p": 10000, "u": 0}, small={"v": 9, "p": 12, "u": 2},
-    derivative=jacobian,
+    derivative=jacobian, dense=True,
 )  # fmt: skip
