@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, collapsed
 from tapegrad.ops.core import table as ops
@@ -174,5 +175,5 @@ def attempt(nest: Shared, function: int, table: int) -> int:
         return DONE if divide(nest, function, table) else REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (MemoryError, RuntimeError):  # no memory, or no more threads
+    except (MemoryError, RuntimeError, NotCompiled):  # no memory, no more threads, no launcher yet
         return REFUSED

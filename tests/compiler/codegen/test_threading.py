@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.parallel import thread_pool
 
 pytestmark = pytest.mark.tapegrad_only("about compiled programs")
@@ -81,7 +82,7 @@ def test_arguments_that_need_the_long_form(threads):
     np.testing.assert_allclose(f(x), expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize("problem", [MemoryError, RuntimeError])
+@pytest.mark.parametrize("problem", [MemoryError, RuntimeError, NotCompiled])
 def test_whoever_gets_no_threads_works_alone(problem, threads, monkeypatch):
     def refused(frames):
         raise problem
