@@ -11,6 +11,7 @@ from tapegrad.compiler.passes.apply_decompositions import expanded
 from tapegrad.compiler.passes.combine_pads import with_sums_of_parts
 from tapegrad.compiler.passes.common_subexpressions import simplified
 from tapegrad.compiler.passes.dead_code import without_dead
+from tapegrad.compiler.passes.early_gathers import with_early_gathers
 from tapegrad.compiler.passes.early_permutes import with_early_permutes
 from tapegrad.compiler.passes.fold_concat import folded
 from tapegrad.compiler.passes.loop_rematerialization import with_kept_values
@@ -24,7 +25,9 @@ def optimised(graph: Graph) -> Graph:
     """All passes, in order."""
     graph = without_dead(rerolled(without_dead(graph)).graph)
     graph = without_dead(pruned(with_kept_values(graph), optimised))
-    whole = with_whole_batches(simplified(scalarized(expanded(graph))))
+    plain = simplified(scalarized(expanded(graph)))
+    early = with_early_gathers(plain)
+    whole = with_whole_batches(early if early is plain else simplified(early))
     return late(_taken(with_early_permutes(folded(with_sums_of_parts(whole)))))
 
 

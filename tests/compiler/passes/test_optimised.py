@@ -61,7 +61,7 @@ def test_a_masked_nan_never_poisons_a_compiled_gradient(f):
 # But the one without which there are records that stand for nothing: `pruned` leaves those.
 EACH = (
     "scalarized", "with_whole_batches", "expanded", "with_kept_values", "late", "pruned",
-    "with_sums_of_parts", "simplified",
+    "with_sums_of_parts", "simplified", "with_early_gathers",
 )  # fmt: skip
 ROWS = np.sin(np.arange(12.0)).reshape(4, 3)
 W = np.cos(np.arange(9.0)).reshape(3, 3)
@@ -89,6 +89,7 @@ PROBLEMS = {
     "looped": (looped, W[0]),
     "waiting": (lambda x: np.sum(np.sin(x) * np.exp(x * np.sum(x))), ROWS * 0.1),
     "slices": (lambda x: sum(np.sum(np.sin(x[k:]) * k) for k in range(1, 4)), ROWS),
+    "few": (lambda x: np.sum(np.tanh(x @ W)[2] ** 2), ROWS),
     "known": (lambda x: np.sum(np.exp(np.ones(3)) * x * 1.0 + np.sin(x) * np.sin(x)), ROWS),
 }
 
@@ -117,7 +118,7 @@ def test_a_program_without_a_pass_computes_the_same(problem, name, without):
     [
         ("scalarized", "moving"), ("with_whole_batches", "batches"), ("expanded", "compound"),
         ("with_kept_values", "looped"), ("late", "waiting"), ("pruned", "looped"),
-        ("with_sums_of_parts", "slices"), ("simplified", "known"),
+        ("with_sums_of_parts", "slices"), ("simplified", "known"), ("with_early_gathers", "few"),
     ],
 )  # fmt: skip
 def test_every_pass_takes_its_part(name, problem, without):
