@@ -50,6 +50,8 @@ EXTERNALS = (
 # compiler of modules in memory would expect them anywhere, and so would the rest of the code.
 NEAR = sys.platform == "linux" and platform.machine() == "x86_64"
 MODEL = {"codemodel": "small", "reloc": "pic"} if NEAR else {}
+# Whether loops are vectorised that add up in order: the sums then stay scalar, to the bit.
+SUMS_IN_ORDER = "--force-ordered-reductions"
 # What stands elsewhere is called through a table of addresses, here by what LLVM itself calls.
 THROUGH_TABLE = """
 !llvm.module.flags = !{!0}
@@ -115,7 +117,8 @@ def _host() -> bytes:
 
     python = sys.implementation.cache_tag  # compiled code knows how its objects are laid out
     digest = hashlib.sha256(
-        f"{python} {llvmlite.__version__} {sorted(MODEL.items())} {disk.FORMAT}".encode()
+        f"{python} {llvmlite.__version__} {sorted(MODEL.items())} {SUMS_IN_ORDER} "
+        f"{disk.FORMAT}".encode()
     )
     digest.update(llvm.get_host_cpu_name().encode())
     digest.update(llvm.get_host_cpu_features().flatten().encode())
@@ -356,7 +359,13 @@ def _optimise(module: Any, level: int = 3) -> None:
     options.loop_vectorization = True
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(_machine(), options)
-    builder.getModulePassManager().run(module, builder)
+    # Without it, one sum whose order counts keeps its whole loop scalar.  It is an option of the
+    # process, so it is taken back for what others compile.
+    llvm.set_option("", f"{SUMS_IN_ORDER}=true")
+    try:
+        builder.getModulePassManager().run(module, builder)
+    finally:
+        llvm.set_option("", f"{SUMS_IN_ORDER}=false")
     if _calls_forms_for_vectors(module):
         late = llvm.create_new_module_pass_manager()
         late.add_always_inliner_pass()  # the forms for vectors, which loops now call

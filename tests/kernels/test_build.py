@@ -4,6 +4,7 @@ import ctypes
 import math
 
 import llvmlite.binding as llvm
+import numpy as np
 import pytest
 
 from tapegrad.kernels import build, simd_tables
@@ -52,6 +53,38 @@ def test_code_finds_what_stands_elsewhere(level):
         constant = 0.10000000149011612
         assert math.isclose(cells[0], math.fmod((math.sin(x) * 1.2) ** x, constant), rel_tol=1e-9)
         assert cells[3] == (1.0 if x < 2 else 0.0)
+
+
+IN_ORDER = """
+define double @tapegrad_kernel(ptr %x, i64 %n) "prefer-vector-width"="512" {
+start:
+  br label %trip
+trip:
+  %k = phi i64 [ 0, %start ], [ %k1, %trip ]
+  %s = phi double [ 0.0, %start ], [ %s1, %trip ]
+  %at = getelementptr double, ptr %x, i64 %k
+  %a = load double, ptr %at
+  %b = fadd double %a, 3.0
+  %c = fdiv double %a, %b
+  %d = call double @llvm.sqrt.f64(double %c)
+  %s1 = fadd double %s, %d
+  %k1 = add i64 %k, 1
+  %more = icmp slt i64 %k1, %n
+  br i1 %more, label %trip, label %done
+done:
+  ret double %s1
+}
+declare double @llvm.sqrt.f64(double)
+"""
+
+
+def test_loops_that_add_up_in_order_are_vectorised_to_the_bit():
+    x = np.random.default_rng(0).uniform(size=1003)
+    assert " x double> @llvm.sqrt." in str(build._module(IN_ORDER, 3, ""))
+    engine = build.assembled(IN_ORDER)
+    address = engine[0].get_function_address(build.SYMBOL)
+    function = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p, ctypes.c_int64)(address)
+    assert function(x.ctypes.data, len(x)) == np.cumsum(np.sqrt(x / (x + 3.0)))[-1]
 
 
 def interleaving(name):
