@@ -105,7 +105,7 @@ class Jacobian(_Matrix):
             for e in range(np.size(result) if np.asarray(result).dtype.kind == "f" else 0):
                 seeds = zero_seeds(leaves)
                 np.reshape(seeds[r], -1)[e] = 1.0
-                found = self.evaluator.run(given, chosen, seeds=seeds).gradients
+                found = self.evaluator.run(given, chosen, seeds=seeds, value=False).gradients
                 for block, g in zip(blocks[r], found, strict=True):
                     block.reshape(np.size(result), -1)[e] = np.ravel(g)
 
@@ -130,7 +130,12 @@ class Hessian(_Matrix):
         ]
         for j, e, directions in unit_directions(given, chosen):
             found = self.evaluator.run(
-                given, chosen, whole=False, directions=directions, check=self.check_program
+                given,
+                chosen,
+                whole=False,
+                directions=directions,
+                check=self.check_program,
+                value=self.has_aux,
             )
             value = found.value
             assert found.gradient_tangents is not None
@@ -158,7 +163,12 @@ class HessianProduct(NumbaDerivative):
         given, chosen = self.prepared((x,), {})
         directions = tangents_of(self.evaluator, given, (v,), chosen)
         found = self.evaluator.run(
-            given, chosen, whole=False, directions=directions, check=self.check_program
+            given,
+            chosen,
+            whole=False,
+            directions=directions,
+            check=self.check_program,
+            value=False,
         )
         assert found.gradient_tangents is not None
         return self.as_arguments(found.gradient_tangents, given, chosen, 1)

@@ -45,8 +45,8 @@ class Request(NamedTuple):
 
     The `arguments` that it is differentiated in, by number, and of which of its `results`: the
     first number, or all.  Without `arguments` it is the function alone.  Unless it is `strong`, an
-    adjoint of zero times an infinity is NaN.  With `checkpoints` long loops are gone back through
-    in segments, which are run again.
+    adjoint of zero times an infinity is NaN.  Without its `value`, what only that depends on is not
+    computed.  With `checkpoints` long loops are gone back through in segments, which are run again.
     """
 
     kinds: Kinds
@@ -55,6 +55,7 @@ class Request(NamedTuple):
     tangents: bool = False
     restores: bool = True
     strong: bool = True
+    value: bool = True
     checkpoints: bool = False
 
 
@@ -86,7 +87,7 @@ class DerivativeProgram:
         # By the place of the component: the number of the leaf, and its type.
         self.result_leaves = {k: (j, t) for j, (k, t) in enumerate(leaves.items())}
         arrays = {k: t.ndim for k, t in leaves.items() if isinstance(t, types.Array)}
-        self.owns = bool(arrays)
+        self.owns = bool(arrays) and self.request.value
         self._result_kinds = [v.type for v in function.results]
         if not self.request.arguments:
             frame = SweepFrame(function, None, None, emitter)
@@ -113,7 +114,7 @@ class DerivativeProgram:
         activity = Activity(function, request.arguments, chosen)
         self.depends = _active(function, activity)
         plan = ReversePlan(function, activity, request.restores)
-        return SweepFrame(function, activity, plan, emitter)
+        return SweepFrame(function, activity, plan, emitter, request.value)
 
     def _write_sweeps(self, frame: SweepFrame, lengths: dict[int, list[Value]]) -> None:
         """Both sweeps; the lengths are those of the arrays among the results."""

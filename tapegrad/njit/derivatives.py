@@ -145,7 +145,7 @@ def vjp(f: Dispatcher, primals: tuple[Any, ...], has_aux: bool, strict: bool) ->
                     f"{np.shape(result)}"
                 )
             seeds[k] = np.array(w, seeds[k].dtype, order="C")
-        rest = iter(evaluator.run(args, chosen, seeds=seeds).gradients)
+        rest = iter(evaluator.run(args, chosen, seeds=seeds, value=False).gradients)
         return tuple([like(x, rest) if k in chosen else None for k, x in enumerate(primals)])
 
     pulling: Callable[..., Any] = reads_tape(pullback, "vjp")

@@ -99,18 +99,20 @@ class Evaluator:
         self, args: Sequence[Any], chosen: tuple[int, ...], *, whole: bool = True,
         seeds: Sequence[Any] | None = None, directions: Sequence[Any] | None = None,
         check: Callable[[DerivativeProgram], None] = lambda program: None, restores: bool = True,
+        value: bool = True,
     ) -> Outcome:  # fmt: skip
         """Run a program, after a check; where it gives NaN, anew with strong products.
 
         A product that is not strong makes NaN of zero and infinity, which no later sum or product
         takes away.  It lets LLVM fuse multiplications and additions.
         `seeds` are the adjoints of the leaves of the result, 1 if none are given; `directions` are
-        tangents of the leaves of all arguments.
+        tangents of the leaves of all arguments.  Without `value` that and its tangent are
+        not found.
         """
         originals, args = list(args), [call_words.contiguous(x) for x in args]
         found = None
         for strong in (False, True):
-            wanted = chosen, whole, directions is not None, restores, strong
+            wanted = chosen, whole, directions is not None, restores, strong, value
             program = self._program(args, wanted)
             if not strong:
                 check(program)
@@ -288,11 +290,13 @@ class Call:
     def outcome(self, found: Any) -> Outcome:
         """Read what a run has found."""
         program = self.program
-        count, tangent, moved = len(program.words.outputs), None, None
+        count, value, tangent, moved = len(program.words.outputs), None, None, None
         try:
-            value = call_words.result_of(program.result, found)
+            if program.request.value:
+                value = call_words.result_of(program.result, found)
             if self.directions is not None:
-                tangent = call_words.result_of(program.result, found, found[count:])
+                if program.request.value:
+                    tangent = call_words.result_of(program.result, found, found[count:])
                 moved = self._gradients(self.moved, found[count:])
         finally:
             if program.owns:

@@ -121,7 +121,9 @@ class ForwardSweep:
         emitter, frame = self.emitter, self.frame
         if block.terminator == "ret":
             for k, v in enumerate(block.operands):
-                emitter.result(frame.words.output["result", k], frame.value(v))
+                at = frame.words.output.get(("result", k))
+                if at is not None:
+                    emitter.result(at, frame.value(v))
             emitter.jump(self.after)
         elif block.terminator == "jump":
             self._hand_on(block, block.successors[0])

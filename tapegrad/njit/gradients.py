@@ -98,11 +98,20 @@ class NumbaDerivative:
                 "`tapegrad.jacobian` differentiates arrays"
             )
 
+    with_value = False
+
     def gradient(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """What the function returns, and the gradient in the form of the arguments."""
+        """What the function returns, if that is wanted, and the gradient like the arguments."""
         given, chosen = self.prepared(args, kwargs)
-        found = self.evaluator.run(given, chosen, whole=False, check=self.check_program)
+        found = self.evaluator.run(
+            given, chosen, whole=False, check=self.check_program, value=self.needs_value
+        )
         return found.value, self.as_arguments(found.gradients, given, chosen, len(args))
+
+    @property
+    def needs_value(self) -> bool:
+        """Whether what the function returns is a part of the result."""
+        return self.with_value or self.has_aux
 
     def check_program(self, program: DerivativeProgram) -> None:
         """Refuse what a program shows to have no gradient."""
@@ -160,8 +169,6 @@ class Gradient(NumbaDerivative):
         from tapegrad.njit.nopython_calls import Face
 
         return Face(self, self.with_value)
-
-    with_value = False
 
     @property
     def _numba_type_(self) -> Any:

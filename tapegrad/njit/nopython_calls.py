@@ -115,7 +115,8 @@ class _Source:
                 )
         self.kinds = kinds
         normal = tuple([_in_order(t) for t in kinds])
-        request = Request(normal, tuple(sorted(self.chosen)), False)
+        chosen = tuple(sorted(self.chosen))
+        request = Request(normal, chosen, False, value=derivative.needs_value)
         # The first is run; where a derivative is NaN then, the second.
         self.programs = [program_of(f, request._replace(strong=strong)) for strong in (False, True)]
         self.program = self.programs[0]

@@ -39,13 +39,15 @@ class Words:
     """Which word of the arguments and results is what.
 
     Arguments: the components of the function's own, then the pointers to their adjoints, then the
-    adjoints of results, or pointers to them.  Results: the components of the function's own, then
-    adjoints of numbers.
+    adjoints of results, or pointers to them.  Results: the components of the function's own, if its
+    value is wanted, then adjoints of numbers.
     """
 
-    def __init__(self, function: Function, activity: Activity | None) -> None:
+    def __init__(self, function: Function, activity: Activity | None, value: bool) -> None:
         self.inputs: list[tuple[str, Any]] = [("value", p) for p in function.parameters]
-        self.outputs: list[tuple[str, Any]] = [("result", k) for k in range(len(function.results))]
+        self.outputs: list[tuple[str, Any]] = [
+            ("result", k) for k in range(len(function.results) if value else 0)
+        ]
         if activity is not None:
             self.inputs += [("shadow", p) for p in function.parameters if p.shadow is not None]
             for k in activity.seeded:
@@ -63,11 +65,11 @@ class SweepFrame:
 
     def __init__(
         self, function: Function, activity: Activity | None, plan: ReversePlan | None,
-        emitter: Emitter,
+        emitter: Emitter, value: bool = True,
     ) -> None:  # fmt: skip
         self.function, self.activity, self.plan = function, activity, plan
         self.emitter = emitter
-        self.words = Words(function, activity)
+        self.words = Words(function, activity, value)
         emitter.interface(len(self.words.inputs), len(self.words.outputs))
         self.status = emitter.cell("i64", True)
         self.now: dict[Value, Any] = {}  # values of the forward sweep, where they are computed

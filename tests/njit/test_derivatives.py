@@ -140,6 +140,23 @@ def test_exceptions_are_those_of_the_function():
         gradient(0.0)
 
 
+def test_a_gradient_alone_raises_what_only_the_value_needs():
+    @njit
+    def f(x, n):
+        s = 0.0
+        for v in x:
+            s += v * v
+        return s + 1 // n
+
+    x = np.arange(3.0)
+    assert np.array_equal(tg.grad(f)(x, 1), 2 * x)
+    value, gradient = tg.value_and_grad(f)(x, 1)
+    assert value == f(x, 1)
+    assert np.array_equal(gradient, 2 * x)
+    with pytest.raises(ZeroDivisionError):
+        tg.grad(f)(x, 0)
+
+
 def test_division_by_zero_as_the_function_has_it():
     def f(x, n):
         return x / (x - x) + x // n
