@@ -7,6 +7,7 @@ product; the sweeps do not know.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 from tapegrad.compiler.llvm.ssa import Value as Handle
@@ -65,6 +66,11 @@ class DualEmitter(Emitter):
         self.zeros: set[str] = set()  # pointers to the tangents of tables
 
     # -- values ------------------------------------------------------------------------------
+
+    def vanishes(self, g: Any) -> Any:
+        """Whether an adjoint is zero, and stays so."""
+        parts = [x for x in (value_of(g), tangent_of(g)) if x is not None]
+        return reduce(lambda a, b: self.integer("band", [a, b]), map(super().vanishes, parts))
 
     def table(self, x: Table) -> Any:
         """The pointer to memory that never changes, and one to zeros."""

@@ -159,6 +159,10 @@ class Emitter:
         self.flags = ""
         return found
 
+    def vanishes(self, g: Any) -> Any:
+        """Whether an adjoint is zero."""
+        return self.apply("eq", g, self.zero(g.type))
+
     def integer(self, op: str, args: Sequence[Any], attribute: Any = None) -> Any:
         """An operation on integers or conditions."""
         share = self.current.share

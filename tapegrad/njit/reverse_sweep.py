@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from tapegrad.njit.adjoints_aside import Aside, Places
@@ -11,6 +12,8 @@ from tapegrad.njit.reverse_plan import AT_HAND
 from tapegrad.njit.sweep_frame import SweepFrame
 from tapegrad.njit.three_address_code import ELEMENTS, FLOATS
 from tapegrad.njit.values import Block, Loop, Value
+
+FEW = 8  # trips that take no longer than a branch that goes another way than the last time
 
 
 class ReverseSweep:
@@ -214,8 +217,23 @@ class ReverseSweep:
         places = Places(loop, self.plan)
         if places.usable:
             Aside(self, places).write(trips, header)
+        elif incoming and self._only_carries(loop):
+            tests = [emitter.vanishes(g) for _, g in incoming]
+            tests.append(emitter.apply("lt", emitter.const(FEW, "i64"), trips))
+            nothing = reduce(lambda a, b: emitter.integer("band", [a, b]), tests)
+            emitter.branch(nothing, f"r{loop.preheader.label}", header)
         else:
             emitter.jump(header)
+
+    def _only_carries(self, loop: Loop) -> bool:
+        """Whether adjoints of zero behind a loop mean that its reverse does nothing.
+
+        A search for the largest has such: all that was not found has an adjoint of zero.
+        """
+        inner = {b.loop for b in loop.blocks} - {loop}
+        stores = any(v.op == "store" for b in loop.blocks for v in b.instructions)
+        stacks = any(x in self.frame.stacks for x in inner if x is not None)
+        return not (stores or stacks)
 
     def _next_trip(self, block: Block, incoming: list[tuple[Value, Any]]) -> None:
         """From a header to the trip before, or out of the loop."""

@@ -157,3 +157,18 @@ def test_strict():
 def test_copies():
     for made in (tg.jacobian(cubes), tg.hessian(cubes), tg.hvp(cubes)):
         assert copy.copy(made).__name__ == "cubes"
+
+
+def test_an_adjoint_of_zero_may_have_a_tangent():
+    """Of a square at zero: the reverse of the loop in front is not left out."""
+
+    @njit
+    def f(x, w):
+        s = 0.0
+        for i in range(len(x)):
+            s += w[i] * x[i]
+        return s * s
+
+    x, w = np.zeros(40), np.arange(40.0)
+    assert np.array_equal(tg.grad(f)(x, w), x)
+    assert np.array_equal(tg.hessian(f)(x, w), 2.0 * np.outer(w, w))
