@@ -13,7 +13,7 @@ from tapegrad.njit.sweep_frame import SweepFrame
 from tapegrad.njit.three_address_code import ELEMENTS, FLOATS
 from tapegrad.njit.values import Block, Loop, Value
 
-FEW = 8  # trips that take no longer than a branch that goes another way than the last time
+SHORT = 8  # trips that take no longer than a branch that goes another way than the last time
 
 
 class ReverseSweep:
@@ -219,7 +219,7 @@ class ReverseSweep:
             Aside(self, places).write(trips, header)
         elif incoming and self._only_carries(loop):
             tests = [emitter.vanishes(g) for _, g in incoming]
-            tests.append(emitter.apply("lt", emitter.const(FEW, "i64"), trips))
+            tests.append(emitter.apply("lt", emitter.const(SHORT, "i64"), trips))
             nothing = reduce(lambda a, b: emitter.integer("band", [a, b]), tests)
             emitter.branch(nothing, f"r{loop.preheader.label}", header)
         else:
