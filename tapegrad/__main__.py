@@ -12,11 +12,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 
-import numpy as np
-
-from tapegrad.compiler.codegen import gemm_fallback, math_runtime, vector_blocks, vector_interpreter
-from tapegrad.compiler.front import fastcall_stub
-from tapegrad.compiler.ir.loop_nest import ADD, MAX, MIN, PROD, SUM
 from tapegrad.diagnostics import self_check
 from tapegrad.diagnostics.environment import environment
 from tapegrad.kernels import build, compile_ahead, disk_cache
@@ -58,6 +53,18 @@ def everything() -> Iterator[tuple[str, Callable[[], object]]]:
 
 def called_by_programs() -> Iterator[tuple[str, Callable[[], object]]]:
     """What the programs of `jit` share: their ways in, and loops over one operation."""
+    # The other commands, of which one compiles while a program waits, need nothing of the compiler.
+    import numpy as np
+
+    from tapegrad.compiler.codegen import (
+        gemm_fallback,
+        math_runtime,
+        vector_blocks,
+        vector_interpreter,
+    )
+    from tapegrad.compiler.front import fastcall_stub
+    from tapegrad.compiler.ir.loop_nest import ADD, MAX, MIN, PROD, SUM
+
     yield "programs", fastcall_stub.address
     yield "programs", vector_interpreter.address
     for name in sorted(math_runtime.NAMES):

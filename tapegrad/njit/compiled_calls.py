@@ -32,10 +32,9 @@ def routine_of(
 
     None where only Python can: it knows constant arrays.
     """
-    program = call.program(wanted)
     if wanted is not None and len(places) < len(specs):
         return None
-    return _Packing(program, call, wanted, specs, places).routine()
+    return _Packing(call.program(wanted), call, wanted, specs, places).routine()
 
 
 class _Packing:

@@ -61,6 +61,12 @@ def all_positional(f: Dispatcher, args: tuple[Any, ...], kwargs: dict[str, Any])
     return bound.args
 
 
+def argument_name(f: Dispatcher, k: int) -> str:
+    """The name of an argument by its number; those of `*args` share theirs."""
+    names = list(inspect.signature(f.py_func).parameters)
+    return names[min(k, len(names) - 1)]
+
+
 OTHERS = "`argnums` chooses the arguments that are differentiated in"
 # What to do, by the kind of a dtype.
 REMEDIES = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import linecache
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from numba.core.dispatcher import Dispatcher
 from tapegrad.base.text_tables import byte_count, text_table
 from tapegrad.njit import call_words
 from tapegrad.njit.derivative_program import Request
-from tapegrad.njit.evaluation import Call
+from tapegrad.njit.evaluation import Call, argument_name
 from tapegrad.njit.gradients import Gradient
 from tapegrad.njit.numba_front.objects import types
 from tapegrad.njit.partials import is_row
@@ -21,8 +20,7 @@ from tapegrad.njit.runtime_text import NO_MEMORY
 from tapegrad.njit.stack_sizes import StackSizes
 from tapegrad.njit.three_address_code import FLOATS, SourceLine
 from tapegrad.njit.values import Block, Function, Value
-from tapegrad.transforms.call_arguments import Argnums
-from tapegrad.transforms.numba_functions import holds_tensor
+from tapegrad.transforms.call_arguments import Argnums, any_tensor
 
 HEAD = ("line", "value", "is", "bytes/trip", "trips", "bytes", "source")
 NESTED = 2  # operations of which the text of a value is made
@@ -65,8 +63,7 @@ class Explanation:
         array_bytes: int,
     ) -> None:  # fmt: skip
         self._function = f.py_func.__name__
-        names = list(inspect.signature(f.py_func).parameters)
-        self._chosen = ", ".join([f"`{names[min(k, len(names) - 1)]}`" for k in chosen])
+        self._chosen = ", ".join([f"`{argument_name(f, k)}`" for k in chosen])
         self.rows = tuple(rows)
         self.stack_bytes = sum(row.nbytes for row in rows)
         self.array_bytes, self.total_bytes = array_bytes, reserved + array_bytes
@@ -127,7 +124,7 @@ def explain(f: Any, *args: Any, argnums: Argnums = 0) -> Explanation:
             f"`explain` takes a function under `numba.njit`, got {type(f).__name__}: of what is "
             "recorded on the tape `tapegrad.show.memory` tells what is kept"
         )
-    if holds_tensor(args):
+    if any_tensor(*args):
         raise TypeError("`explain` takes arrays and numbers, got a Tensor: pass `t.numpy()`")
     derivative = Gradient(f, "explain", argnums)
     given, chosen = derivative.prepared(args, {})

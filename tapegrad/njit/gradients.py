@@ -12,10 +12,9 @@ from numba.core.dispatcher import Dispatcher
 from tapegrad.njit.derivative_program import DerivativeProgram
 from tapegrad.njit.evaluation import Evaluator, all_positional
 from tapegrad.njit.numba_front.objects import NumbaType, types
-from tapegrad.transforms.call_arguments import Argnums, checked_argnums, name_of
+from tapegrad.transforms.call_arguments import Argnums, any_tensor, checked_argnums, name_of
 from tapegrad.transforms.hessian_products import hvp
 from tapegrad.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
-from tapegrad.transforms.numba_functions import holds_tensor
 from tapegrad.transforms.pickling import reduced
 from tapegrad.transforms.reverse import grad, value_and_grad
 
@@ -50,7 +49,7 @@ class NumbaDerivative:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The derivative: by machine code, or through a record if there are Tensors."""
-        if holds_tensor(args) or (kwargs and holds_tensor(list(kwargs.values()))):
+        if any_tensor(*args, *kwargs.values()):
             return self.of_tensors(*args, **kwargs)
         return self.evaluated(args, kwargs)
 

@@ -14,7 +14,7 @@ from numba.np.numpy_support import as_dtype
 from tapegrad.njit import call_words
 from tapegrad.njit.call_words import Array
 from tapegrad.njit.derivative_program import DerivativeProgram, Request, written_arguments
-from tapegrad.njit.evaluation import Evaluator, program_of
+from tapegrad.njit.evaluation import Evaluator, argument_name, program_of
 from tapegrad.njit.gradients import like
 from tapegrad.njit.numba_front.components import components
 from tapegrad.njit.numba_front.objects import NumbaType, types
@@ -84,8 +84,7 @@ class RecordedCall:
 
     def _writes(self, k: int) -> NotImplementedError:
         """The error of a call whose writes nobody would see: sweeps run on copies."""
-        names = list(inspect.signature(self.callee.f.py_func).parameters)
-        name = names[min(k, len(names) - 1)]
+        name = argument_name(self.callee.f, k)
         return NotImplementedError(
             f"`{self.name}`, which Numba compiles, writes into its argument `{name}`; called with "
             "Tensors, what it writes would be lost: let it write into an array that it makes "

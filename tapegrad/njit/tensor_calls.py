@@ -21,7 +21,7 @@ from tapegrad.njit.call_records import NumbaCall
 from tapegrad.njit.numba_front.objects import NumbaType, types
 from tapegrad.njit.recorded_call import Callee, RecordedCall
 from tapegrad.tensor import Tensor
-from tapegrad.transforms.numba_functions import holds_tensor
+from tapegrad.transforms.call_arguments import any_tensor
 
 
 class TensorType(types.Opaque):  # type: ignore[misc]
@@ -82,7 +82,7 @@ class TensorCalls:
 
     def __call__(self, *args: Any, **kws: Any) -> Any:
         """What to call: compiled code; or, with Tensors, `called`."""
-        if holds_tensor(args):
+        if any_tensor(*args):
             return self.called
         f: Any = self.callee.f
         return type(f)._compile_for_args(f, *args, **kws)

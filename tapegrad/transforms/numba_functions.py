@@ -5,14 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tapegrad.tensor import Tensor
-
-
-def holds_tensor(x: Any) -> bool:
-    """Whether an argument is a Tensor, or a tuple or list with one."""
-    if isinstance(x, tuple | list):
-        return any(map(holds_tensor, x))
-    return isinstance(x, Tensor)
+from tapegrad.transforms.call_arguments import any_tensor
 
 
 def numba_derivatives(f: Any, args: Any = ()) -> Any:
@@ -22,7 +15,7 @@ def numba_derivatives(f: Any, args: Any = ()) -> Any:
     Numba is not imported for it: who has such a function has imported Numba.
     """
     dispatchers = sys.modules.get("numba.core.dispatcher")
-    if dispatchers is None or not isinstance(f, dispatchers.Dispatcher) or holds_tensor(args):
+    if dispatchers is None or not isinstance(f, dispatchers.Dispatcher) or any_tensor(args):
         return None
     from tapegrad.njit import derivatives
 
