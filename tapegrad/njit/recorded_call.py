@@ -134,7 +134,8 @@ class RecordedCall:
         """The program of the function, or of the gradients in some of the Tensors."""
         kinds = call_words.kinds_of(self._stand_ins())
         chosen = self._chosen_arguments(wanted or ())
-        return program_of(self.callee.f, Request(kinds, chosen, strong=False))
+        request = Request(kinds, chosen, strong=False, value=wanted is None)
+        return program_of(self.callee.f, request)
 
     def _chosen_arguments(self, wanted: Sequence[int]) -> tuple[int, ...]:
         """The arguments that some of the Tensors stand in."""
@@ -191,7 +192,9 @@ class RecordedCall:
             along = dict(zip([self.places[k] for k in moved], rest, strict=True))
             directions = [along.get(p) for p, _ in self.numbers()]
         chosen = self._chosen_arguments(wanted)
-        found = self.callee.evaluator.run(args, chosen, seeds=seeds, directions=directions)
+        found = self.callee.evaluator.run(
+            args, chosen, seeds=seeds, directions=directions, value=bool(moved)
+        )
         tangents = self._numbers(found.tangent) if moved else []
         return (
             [np.asarray(x, dtype) for x, dtype in tangents if dtype.kind == "f"],
