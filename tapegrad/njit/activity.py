@@ -137,8 +137,10 @@ class Activity:
 
 def _differentiable(v: Value) -> Iterator[Value]:
     """The operands that a float depends on smoothly."""
-    if v.op == "phi" or (v.op == "cast" and v.args[0].type in FLOATS):
+    if v.op in ("phi", "lane_sum") or (v.op == "cast" and v.args[0].type in FLOATS):
         yield from v.args
+    elif v.op == "select":
+        yield from v.args[1:]
     elif is_row(v.op):
         for a, p in zip(v.args, partials(v.op)):
             if p is not None and a.type in FLOATS:

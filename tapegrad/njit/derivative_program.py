@@ -20,12 +20,12 @@ from tapegrad.njit.activity import Activity
 from tapegrad.njit.call_words import FORMAT, followed
 from tapegrad.njit.checkpoints import StateSweep, checkpoints_of
 from tapegrad.njit.dual_emitter import DualEmitter
-from tapegrad.njit.emitter import Emitter
 from tapegrad.njit.forward_sweep import ForwardSweep
 from tapegrad.njit.loop_arrays import ForwardAlone
 from tapegrad.njit.numba_front.components import components
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.numba_front.translation import code_of
+from tapegrad.njit.outer_vectorization import vectorize_outer_loops
 from tapegrad.njit.reverse_plan import ReversePlan
 from tapegrad.njit.reverse_sweep import ReverseSweep
 from tapegrad.njit.runtime_text import SYMBOLS
@@ -35,6 +35,7 @@ from tapegrad.njit.three_address_code import Unsupported
 from tapegrad.njit.trip_counts import count_trips
 from tapegrad.njit.value_numbering import simplify
 from tapegrad.njit.values import Function, Value
+from tapegrad.njit.vector_emitter import VectorEmitter
 
 SYMBOL = "tapegrad_njit"
 RECURSION = 6_000  # frames of Python for expressions that are nested deeply
@@ -68,6 +69,8 @@ class DerivativeProgram:
     where there is not enough memory.
     """
 
+    vectorizes = True  # loops, where it can
+
     def __init__(self, f: Dispatcher, request: Request) -> None:
         self.request = request
         with _compiling():
@@ -76,6 +79,8 @@ class DerivativeProgram:
             function = function_of(code)
             simplify(function)
             count_trips(function)
+            if not request.checkpoints and self.vectorizes:
+                vectorize_outer_loops(function)
             self.written = _written(function)
             self.text = self._text(function)
         self._link(self.text)
@@ -105,10 +110,10 @@ class DerivativeProgram:
         self.plan, self.stacks = frame.plan, list(frame.stacks.values())
         return emitter.module(SYMBOL)
 
-    def _emitter(self) -> Emitter:
-        return DualEmitter() if self.request.tangents else Emitter()
+    def _emitter(self) -> VectorEmitter:
+        return DualEmitter() if self.request.tangents else VectorEmitter()
 
-    def _frame(self, function: Function, emitter: Emitter) -> SweepFrame:
+    def _frame(self, function: Function, emitter: VectorEmitter) -> SweepFrame:
         request = self.request
         chosen = range(len(function.results)) if request.whole else range(1)
         activity = Activity(function, request.arguments, chosen)

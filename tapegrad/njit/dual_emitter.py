@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from tapegrad.compiler.llvm.ssa import Value as Handle
 from tapegrad.kernels.codegen.rule_codegen import OPERANDS
-from tapegrad.njit.emitter import Emitter
+from tapegrad.njit.emitter import scalar_type
 from tapegrad.njit.partials import is_row, partials
 from tapegrad.njit.three_address_code import FLOATS, Table
+from tapegrad.njit.vector_emitter import VectorEmitter, is_vector
 
 FLOATING = ("double", "float")
 
@@ -53,7 +54,7 @@ def tangent_of(x: Any) -> Any:
     return x.tangent if isinstance(x, Dual) else None
 
 
-class DualEmitter(Emitter):
+class DualEmitter(VectorEmitter):
     """Writes one function on dual numbers.
 
     The tangents of inputs follow all inputs, those of outputs all outputs.
@@ -85,7 +86,7 @@ class DualEmitter(Emitter):
         """An operation of the table, with its tangent by the table's rules."""
         y = super().apply(name, *map(value_of, args))
         tangents = [tangent_of(a) for a in args]
-        if y.type not in FLOATING or not any(tangents) or not is_row(name):
+        if scalar_type(y) not in FLOATING or not any(tangents) or not is_row(name):
             return y
         values = dict(zip(OPERANDS, map(value_of, args))) | {"y": y}
         flags, total = self.flags, None
@@ -95,7 +96,7 @@ class DualEmitter(Emitter):
             term = super().scaled(dt, partial, values)
             total = term if total is None else super().apply("add", total, term)
         self.flags = flags
-        return y if total is None else Dual(y, total)
+        return y if total is None else self._dual(y, total)
 
     def integer(self, op: str, args: Sequence[Any], attribute: Any = None) -> Any:
         """An operation on integers or conditions."""
@@ -111,7 +112,7 @@ class DualEmitter(Emitter):
         y = super().select(condition, value_of(a), value_of(b))
         if tangent_of(a) is None and tangent_of(b) is None:
             return y
-        return Dual(y, super().select(condition, self._tangent(a), self._tangent(b)))
+        return self._dual(y, super().select(condition, self._tangent(a), self._tangent(b)))
 
     def address(self, pointer: Any) -> Any:
         """A pointer as a number."""
@@ -120,7 +121,26 @@ class DualEmitter(Emitter):
     def _tangent(self, x: Any) -> Any:
         """The tangent of a value, zero if it has none."""
         t = tangent_of(x)
-        return self.zero(value_of(x).type) if t is None else t
+        return self.zero(scalar_type(value_of(x))) if t is None else t
+
+    def _dual(self, value: Any, tangent: Any) -> Dual:
+        """A dual number, whose tangent has lanes where the value has."""
+        return Dual(value, self.splat(tangent) if is_vector(value) else tangent)
+
+    def of_lanes(self, op: str, args: Sequence[Any], signs: Any) -> Any:
+        """The number of each lane, whether it is a trip, or a sum with its tangent."""
+        y = super().of_lanes(op, list(map(value_of, args)), signs)
+        if op != "lane_sum" or not any(map(tangent_of, args)):
+            return y
+        start, valid, *terms = args
+        moved = [self._tangent(start), valid, *map(self._tangent, terms)]
+        return Dual(y, super().of_lanes(op, moved, signs))
+
+    def over_lanes(self, g: Any) -> Any:
+        """The sum over all lanes."""
+        if not isinstance(g, Dual):
+            return super().over_lanes(g)
+        return Dual(super().over_lanes(g.value), super().over_lanes(g.tangent))
 
     # -- memory ------------------------------------------------------------------------------
 
@@ -130,29 +150,38 @@ class DualEmitter(Emitter):
         if t is None:
             return y
         moved = super().at(t, offset, element)
-        if t.name in self.zeros:
+        if self._is_zeros(t) and not isinstance(moved, tuple):
             self.zeros.add(moved.name)
         return Dual(y, moved)
 
-    def load(self, pointer: Any, offset: Any, element: str, scope: Any) -> Any:
+    def load(self, pointer: Any, offset: Any, element: str, scope: Any, lanes: bool = False) -> Any:
         """An element."""
-        y, t = self._load(value_of(pointer), offset, element, scope), tangent_of(pointer)
-        if t is None or element not in FLOATS or t.name in self.zeros:
+        y = super().load(value_of(pointer), offset, element, scope, lanes)
+        t = tangent_of(pointer)
+        if t is None or element not in FLOATS or self._is_zeros(t):
             return y
-        return Dual(y, self._load(t, offset, element, ("tangent", scope)))
+        return Dual(y, super().load(t, offset, element, ("tangent", scope), lanes))
 
-    def store(self, pointer: Any, offset: Any, x: Any, element: str, scope: Any) -> None:
+    def store(
+        self, pointer: Any, offset: Any, x: Any, element: str, scope: Any, lanes: bool = False
+    ) -> None:
         """Write an element."""
-        self._store(value_of(pointer), offset, value_of(x), element, scope)
+        super().store(value_of(pointer), offset, value_of(x), element, scope, lanes)
         t = tangent_of(pointer)
         if t is not None and element in FLOATS:
-            self._store(t, offset, self._tangent(x), element, ("tangent", scope))
+            super().store(t, offset, self._tangent(x), element, ("tangent", scope), lanes)
 
-    def _load(self, pointer: Any, offset: Any, element: str, scope: Any) -> Any:
-        return super().load_at(Emitter.at(self, pointer, offset, element), element, scope)
+    def accumulate(
+        self, pointer: Any, offset: Any, g: Any, element: str, scope: Any, lanes: bool = False
+    ) -> None:
+        """Add to an adjoint in memory, and to its tangent."""
+        super().accumulate(value_of(pointer), offset, value_of(g), element, scope, lanes)
+        t = tangent_of(pointer)
+        if t is not None and tangent_of(g) is not None:
+            super().accumulate(t, offset, g.tangent, element, ("tangent", scope), lanes)
 
-    def _store(self, pointer: Any, offset: Any, x: Any, element: str, scope: Any) -> None:
-        super().store_at(Emitter.at(self, pointer, offset, element), x, element, scope)
+    def _is_zeros(self, pointer: Any) -> bool:
+        return not isinstance(pointer, tuple) and pointer.name in self.zeros
 
     def allocate(self, count: Any, element: str, zeroed: bool, otherwise: str) -> Any:
         """New memory."""
@@ -167,11 +196,11 @@ class DualEmitter(Emitter):
 
     # -- variables, arguments and results ----------------------------------------------------
 
-    def cell(self, kind: str, zeroed: bool = False) -> Any:
+    def cell(self, kind: str, zeroed: bool = False, lanes: bool = False) -> Any:
         """A variable."""
-        cell = super().cell(kind, zeroed)
+        cell = super().cell(kind, zeroed, lanes)
         if kind in FLOATS or kind == "ptr":
-            return DualCell(cell, super().cell(kind, True))
+            return DualCell(cell, super().cell(kind, True, lanes))
         return cell
 
     def room(self, count: int, element: str) -> Any:
@@ -213,16 +242,18 @@ class DualEmitter(Emitter):
 
     def push(self, k: int, at: Any, column: int, x: Any) -> None:
         """Keep a value and its tangent."""
-        super().push(k, at.value, 2 * column, value_of(x))
-        if value_of(x).type in (*FLOATING, "ptr"):
-            super().push(k, at.tangent, 2 * column + 1, self._tangent(x))
+        y = value_of(x)
+        super().push(k, at.value, 2 * column, y)
+        if scalar_type(y) in (*FLOATING, "ptr"):
+            tangent = self._dual(y, self._tangent(x)).tangent
+            super().push(k, at.tangent, 2 * column + 1, tangent)
 
-    def pop(self, k: int, at: Any, column: int, kind: str) -> Any:
+    def pop(self, k: int, at: Any, column: int, kind: str, lanes: bool = False) -> Any:
         """A value that was kept, and its tangent."""
-        y = super().pop(k, at.value, 2 * column, kind)
+        y = super().pop(k, at.value, 2 * column, kind, lanes)
         if kind not in FLOATS and kind != "ptr":
             return y
-        return Dual(y, super().pop(k, at.tangent, 2 * column + 1, kind))
+        return Dual(y, super().pop(k, at.tangent, 2 * column + 1, kind, lanes))
 
     def slot(self, buffer: Any, capacity: Any, column: int, slot: Any) -> Any:
         """The places of a value and its tangent."""

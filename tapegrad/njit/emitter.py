@@ -46,6 +46,12 @@ class BlockCode(ScalarCode):
         return super().emit(type, text)
 
 
+def scalar_type(x: Any) -> str:
+    """The type of a number, or of those in a vector."""
+    type: str = x.type
+    return type[5:-1] if type[0] == "<" else type
+
+
 class Cell(tuple[str, str]):
     """A variable: its name and its LLVM type."""
 
@@ -132,7 +138,7 @@ class Emitter:
         return found
 
     def formula(self, x: Any, values: dict[str, Any], kind: str) -> Any:
-        """A formula of the table's, of values."""
+        """A formula of the table's, of values, among numbers of a type."""
         if not isinstance(x, Symbol):
             return literal(float(x), kind)
         if not x.args:
@@ -145,10 +151,10 @@ class Emitter:
         if isinstance(formula, int | float):
             if formula in (1, -1):
                 return g if formula == 1 else self.apply("neg", g)
-            return self.apply("mul", g, literal(float(formula), g.type))
+            return self.apply("mul", g, literal(float(formula), scalar_type(g)))
         self.flags = "contract"
         product = partial.product if self.strong else "mul"
-        found = self.apply(product, g, self.formula(formula, values, g.type))
+        found = self.apply(product, g, self.formula(formula, values, scalar_type(g)))
         self.flags = ""
         return found
 
@@ -242,8 +248,8 @@ class Emitter:
             "ptr", f"getelementptr inbounds {MEMORY[element]}, {pointer}, {offset}"
         )
 
-    def load(self, pointer: Any, offset: Any, element: str, scope: Any) -> Any:
-        """An element."""
+    def load(self, pointer: Any, offset: Any, element: str, scope: Any, lanes: bool = False) -> Any:
+        """An element; with `lanes`, the next ones too, one for each."""
         return self.load_at(self.at(pointer, offset, element), element, scope)
 
     def load_at(self, at: Any, element: str, scope: Any) -> Any:
@@ -256,8 +262,10 @@ class Emitter:
             return self.current.emit("i64", f"{word} {found} to i64")
         return found
 
-    def store(self, pointer: Any, offset: Any, x: Any, element: str, scope: Any) -> None:
-        """Write an element."""
+    def store(
+        self, pointer: Any, offset: Any, x: Any, element: str, scope: Any, lanes: bool = False
+    ) -> None:
+        """Write an element, or one for each lane."""
         self.store_at(self.at(pointer, offset, element), x, element, scope)
 
     def store_at(self, at: Any, x: Any, element: str, scope: Any) -> None:
@@ -268,6 +276,13 @@ class Emitter:
         if x.type != kind:
             x = self.current.emit(kind, f"trunc {x} to {kind}")
         self.line(f"store {x}, {at}, align {SIZE[element]}{self._alias(scope)}")
+
+    def accumulate(
+        self, pointer: Any, offset: Any, g: Any, element: str, scope: Any, lanes: bool = False
+    ) -> None:
+        """Add to an adjoint in memory."""
+        total = self.summed(self.load(pointer, offset, element, scope, lanes), g)
+        self.store(pointer, offset, total, element, scope, lanes)
 
     def _alias(self, scope: Any) -> str:
         """Say that memory of different scopes is not the same."""
@@ -290,8 +305,8 @@ class Emitter:
 
     # -- variables, arguments and results ----------------------------------------------------
 
-    def cell(self, kind: str, zeroed: bool = False) -> Any:
-        """A variable."""
+    def cell(self, kind: str, zeroed: bool = False, lanes: bool = False) -> Any:
+        """A variable; with `lanes`, one for each."""
         name, type = f"%c{self._cells}", LLVM[kind]
         self._cells += 1
         self.head.append(f"{name} = alloca {type}")
@@ -380,7 +395,7 @@ class Emitter:
             x = self.current.share("i64", f"zext {x} to i64")
         self.line(f"store {x}, {at}, align 8{self._alias(('stack', k, column))}")
 
-    def pop(self, k: int, at: Any, column: int, kind: str) -> Any:
+    def pop(self, k: int, at: Any, column: int, kind: str, lanes: bool = False) -> Any:
         """A value that was kept."""
         type = "i64" if kind == "i1" else LLVM[kind]
         alias = self._alias(("stack", k, column))
@@ -410,9 +425,13 @@ class Emitter:
         body = "\n".join(lines).replace("!prof !likely", f"!prof !{_LIKELY}")
         body = body.replace("!prof !unlikely", f"!prof !{_UNLIKELY}")
         return "\n".join([
-            RUNTIME, *sorted(self.declared), *self._tables(), elementary.definitions(used), body,
+            RUNTIME, *sorted(self.declared), *self._tables(), self.definitions(used), body,
             'attributes #0 = { nounwind "prefer-vector-width"="512" }', self._metadata(),
         ])  # fmt: skip
+
+    def definitions(self, used: set[str]) -> str:
+        """The functions that are called."""
+        return elementary.definitions(used)
 
     def _tables(self) -> list[str]:
         """The definitions of tables."""

@@ -165,8 +165,10 @@ class _Rows:
 
     def _with_bytes(self) -> Iterator[ExplainedValue]:
         for v in self.plan.stacked:
-            what = "saved" if v in self.stores else "kept"
-            yield ExplainedValue(self._line(v), self._text(v), what, 8, self.slots[v.home.loop])
+            what, loop = "saved" if v in self.stores else "kept", v.home.loop
+            assert loop is not None
+            trips = self.slots[loop] * (loop.width if v.varying else 1)  # in lanes, full or not
+            yield ExplainedValue(self._line(v), self._text(v), what, 8, trips)
 
     def _without(self) -> Iterator[ExplainedValue]:
         for old in self.stores:

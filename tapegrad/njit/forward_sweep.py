@@ -27,7 +27,7 @@ class ForwardSweep:
                 frame.now[p.shadow] = emitter.argument(words.input["shadow", p], "ptr")
         for block in frame.function.blocks:
             for phi in block.phis:
-                self.phis[phi] = emitter.cell(phi.type)
+                self.phis[phi] = emitter.cell(phi.type, lanes=phi.varying)
         emitter.jump(self.label(frame.function.entry))
         for block in frame.function.blocks:
             self._block(block)
@@ -84,9 +84,8 @@ class ForwardSweep:
 
     def ensure(self, stack: Stack, need: Any) -> None:
         """Have room for so many slots."""
-        self.emitter.ensure(
-            stack.loop.index, stack.buffer, stack.capacity, need, len(stack.columns), FULL
-        )
+        k, need = stack.loop.index, stack.slots(need, self.emitter)
+        self.emitter.ensure(k, stack.buffer, stack.capacity, need, len(stack.columns), FULL)
 
     def _keep(self, v: Value, block: Block) -> None:
         """Keep a value where the plan says so."""
@@ -99,16 +98,15 @@ class ForwardSweep:
     def _push(self, v: Value, stack: Stack) -> None:
         emitter = self.emitter
         slot = emitter.integer("iadd", [emitter.get(stack.base), self.frame.now[stack.loop.number]])
-        column = stack.columns[v]
-        at = emitter.slot(emitter.get(stack.buffer), emitter.get(stack.capacity), column, slot)
-        emitter.push(stack.loop.index, at, column, self.frame.now[v])
+        at = stack.place(v, slot, emitter)
+        emitter.push(stack.loop.index, at, stack.columns[v], self.frame.now[v])
 
     def _instruction(self, v: Value) -> None:
         emitter, frame = self.emitter, self.frame
         args = [frame.value(a) for a in v.args]
         if v.op == "store":
             pointer, offset, x = args
-            emitter.store(pointer, offset, x, v.attribute, frame.scope(v.args[0]))
+            emitter.store(pointer, offset, x, v.attribute, frame.scope(v.args[0]), v.lanes)
         elif v.op == "alloc":
             element, zeroed, _ = v.attribute
             frame.now[v] = emitter.allocate(args[0], element, zeroed, FULL)

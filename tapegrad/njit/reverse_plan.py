@@ -264,6 +264,7 @@ class ReversePlan:
         """Load what a store overwrites."""
         pointer, offset, x = store.args
         old = self.function.value("load", [pointer, offset], x.type, store.attribute, store.block)
+        old.varying, old.lanes = self.function.has_lanes(old), store.lanes
         instructions = store.home.instructions
         instructions.insert(instructions.index(store), old)
         self.saved[store] = old
@@ -286,6 +287,8 @@ class ReversePlan:
                 assert v.args[0].shadow is not None
                 self._commit(v.args[0].shadow, place)
                 self._commit(v.args[1], place)
+            elif v.active and v.op in ("lane_sum", "select"):
+                self._commit(v.args[v.op == "lane_sum"], place)
             elif v.active and is_row(v.op):
                 for a, partial in zip(v.args, partials(v.op)):
                     if a.active and partial is not None:

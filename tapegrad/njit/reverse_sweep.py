@@ -34,11 +34,12 @@ class ReverseSweep:
         self.block = frame.function.last
         self.aside: Aside | None = None  # where adjoints of loads wait
         self.readers = self._find_readers()
+        self.has_lanes = frame.function.has_lanes
         self.invariants: dict[tuple[Value, Loop], Any] = {}
         for kept in self.plan.invariants.values():
             for v, loop in kept.items():
                 if (v, loop) not in self.invariants:
-                    self.invariants[v, loop] = self.emitter.cell(v.type)
+                    self.invariants[v, loop] = self.emitter.cell(v.type, lanes=v.varying)
 
     def write(self) -> None:
         """Write the sweep, from the label `r<last>` to `gradients`."""
@@ -79,6 +80,7 @@ class ReverseSweep:
     def _contribute(self, v: Value, g: Any) -> None:
         """Add to the adjoint of a value."""
         if v.active:
+            g = g if self.has_lanes(v) else self.emitter.over_lanes(g)
             old = self.pending.get(v)
             self.pending[v] = g if old is None else self.emitter.summed(old, g)
 
@@ -94,13 +96,14 @@ class ReverseSweep:
 
     def _variable(self, v: Value) -> Any:
         if v not in self.adjoints:
-            self.adjoints[v] = self.emitter.cell(v.type, True)
+            self.adjoints[v] = self.emitter.cell(v.type, True, self.has_lanes(v))
         return self.adjoints[v]
 
     def add(self, v: Value, g: Any) -> None:
         """Add to the variable of an adjoint."""
         if v.active:
             cell = self._variable(v)
+            g = g if self.has_lanes(v) else self.emitter.over_lanes(g)
             self.emitter.put(cell, self.emitter.summed(self.emitter.get(cell), g))
 
     # -- values of the forward sweep ---------------------------------------------------------
@@ -132,9 +135,8 @@ class ReverseSweep:
         emitter, stack = self.emitter, self.frame.stacks[loop]
         trip = emitter.get(self.frame.counters[loop])
         slot = emitter.integer("iadd", [emitter.get(stack.base), trip])
-        column = stack.columns[v]
-        at = emitter.slot(emitter.get(stack.buffer), emitter.get(stack.capacity), column, slot)
-        return emitter.pop(loop.index, at, column, v.type)
+        at = stack.place(v, slot, emitter)
+        return emitter.pop(loop.index, at, stack.columns[v], v.type, v.varying)
 
     # -- blocks ------------------------------------------------------------------------------
 
@@ -215,7 +217,7 @@ class ReverseSweep:
             emitter.put(stack.base, base)
         header = f"r{block.predecessors[0].label}"
         places = Places(loop, self.plan)
-        if places.usable:
+        if places.usable and loop.width == 1:
             Aside(self, places).write(trips, header)
         elif incoming and self._only_carries(loop):
             tests = [emitter.vanishes(g) for _, g in incoming]
@@ -282,6 +284,10 @@ class ReverseSweep:
                 self._reverse_load(v, g)
             elif v.op == "cast":
                 self._contribute(v.args[0], self.emitter.cast(g, v.args[0].type))
+            elif v.op == "lane_sum":
+                self._reverse_sum(v, g)
+            elif v.op == "select":
+                self._reverse_select(v, g)
             elif is_row(v.op):
                 self._reverse_row(v, g)
 
@@ -290,13 +296,14 @@ class ReverseSweep:
         pointer, offset, x = v.args
         if self.activity.stores_active(v):
             place, scope = self.place(v), frame.scope(pointer, shadow=True)
-            g = emitter.load(*place, v.attribute, scope)
-            emitter.store(*place, emitter.const(0.0, ELEMENTS[v.attribute]), v.attribute, scope)
+            g = emitter.load(*place, v.attribute, scope, v.lanes)
+            zero = emitter.const(0.0, ELEMENTS[v.attribute])
+            emitter.store(*place, zero, v.attribute, scope, v.lanes)
             self._contribute(x, g)
         if v in self.plan.saved:
             old = self._value(self.plan.saved[v])
             place = self._value(pointer), self._value(offset)
-            emitter.store(*place, old, v.attribute, frame.scope(pointer))
+            emitter.store(*place, old, v.attribute, frame.scope(pointer), v.lanes)
 
     def _reverse_load(self, v: Value, g: Any) -> None:
         if self.aside is not None and v in self.aside.rooms:
@@ -312,10 +319,24 @@ class ReverseSweep:
 
     def add_to_memory(self, v: Value, g: Any) -> None:
         """Add to the adjoint of what is loaded."""
-        emitter, place = self.emitter, self.place(v)
         scope = self.frame.scope(v.args[0], shadow=True)
-        total = emitter.summed(emitter.load(*place, v.attribute, scope), g)
-        emitter.store(*place, total, v.attribute, scope)
+        self.emitter.accumulate(*self.place(v), g, v.attribute, scope, v.lanes)
+
+    def _reverse_sum(self, v: Value, g: Any) -> None:
+        """Hand the adjoint of a sum on to its terms, in the lanes that are trips."""
+        start, valid, *terms = v.args
+        self._contribute(start, g)
+        zero = self.emitter.const(0.0, v.type)
+        for x, sign in zip(terms, v.attribute):
+            signed = g if sign > 0 else self.emitter.apply("neg", g)
+            self._contribute(x, self.emitter.select(self._value(valid), signed, zero))
+
+    def _reverse_select(self, v: Value, g: Any) -> None:
+        """Hand the adjoint on to what was chosen, in each lane."""
+        condition, a, b = v.args
+        zero, chosen = self.emitter.const(0.0, v.type), self._value(condition)
+        self._contribute(a, self.emitter.select(chosen, g, zero))
+        self._contribute(b, self.emitter.select(chosen, zero, g))
 
     def _reverse_row(self, v: Value, g: Any) -> None:
         """Multiply the adjoint with each partial derivative."""

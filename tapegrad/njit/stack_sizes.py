@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.njit.derivative_program import DerivativeProgram
-from tapegrad.njit.emitter import Emitter
 from tapegrad.njit.forward_sweep import ForwardSweep
 from tapegrad.njit.sweep_frame import SweepFrame
 from tapegrad.njit.values import Value
+from tapegrad.njit.vector_emitter import VectorEmitter
 
 LIMIT = 1 << 62
 
 
-class CountingEmitter(Emitter):
+class CountingEmitter(VectorEmitter):
     """Writes stacks that grow by the rule of stacks, and have no memory."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class StackSizes(DerivativeProgram):
     many the arrays that the function has made (`arrays`).
     """
 
-    def _emitter(self) -> Emitter:
+    def _emitter(self) -> VectorEmitter:
         return CountingEmitter()
 
     def _write_sweeps(self, frame: SweepFrame, lengths: dict[int, list[Value]]) -> None:

@@ -11,8 +11,10 @@ from tapegrad.njit.partials import is_row
 from tapegrad.njit.reverse_plan import ReversePlan
 from tapegrad.njit.three_address_code import FLOATS, Unsupported
 from tapegrad.njit.values import Function, Loop, Value
+from tapegrad.njit.vector_emitter import VectorEmitter
 
 RAISED, FULL, LEAVE = "raised", "full", "leave"  # labels
+LANE_OPS = ("lane", "lane_index", "lane_valid", "lane_sum")  # of trips side by side
 
 
 class Stack:
@@ -22,9 +24,12 @@ class Stack:
     reverse of the header reads it: then there are as many slots as trips, else one more.
     """
 
-    def __init__(self, loop: Loop, kept: list[Value], plan: ReversePlan, emitter: Emitter) -> None:
+    def __init__(
+        self, loop: Loop, kept: list[Value], plan: ReversePlan, emitter: VectorEmitter
+    ) -> None:
         self.loop = loop
         self.columns = {v: k for k, v in enumerate(kept)}
+        self.width = loop.width if any(v.varying for v in kept) else 1  # words of a slot
         in_header = [v for v in kept if v.home is loop.header]
         delayed = loop.count is not None and not plan.read_in_header.intersection(in_header)
         self.delayed = set(in_header) if delayed else set[Value]()
@@ -33,6 +38,18 @@ class Stack:
         # Slots in use before the loop, and at its beginning this time.
         self.top, self.base = emitter.cell("i64", True), emitter.cell("i64", True)
         emitter.level(loop.index)
+
+    def slots(self, trips: Any, emitter: VectorEmitter) -> Any:
+        """The words of a column for so many trips."""
+        if self.width == 1:
+            return trips
+        return emitter.integer("imul", [trips, emitter.const(self.width, "i64")])
+
+    def place(self, v: Value, trip: Any, emitter: VectorEmitter) -> Any:
+        """Where a value of a trip lies; what all lanes share is one word."""
+        slot = self.slots(trip, emitter) if v.varying else trip
+        buffer, capacity = emitter.get(self.buffer), emitter.get(self.capacity)
+        return emitter.slot(buffer, capacity, self.columns[v], slot)
 
 
 class Words:
@@ -65,7 +82,7 @@ class SweepFrame:
 
     def __init__(
         self, function: Function, activity: Activity | None, plan: ReversePlan | None,
-        emitter: Emitter, value: bool = True,
+        emitter: VectorEmitter, value: bool = True,
     ) -> None:  # fmt: skip
         self.function, self.activity, self.plan = function, activity, plan
         self.emitter = emitter
@@ -98,13 +115,15 @@ class SweepFrame:
         """A value that has no effects, of operands."""
         emitter, op = self.emitter, v.op
         if op == "load":
-            return emitter.load(args[0], args[1], v.attribute, self.scope(v.args[0]))
+            return emitter.load(args[0], args[1], v.attribute, self.scope(v.args[0]), v.lanes)
         if op == "gep":
             return emitter.at(args[0], args[1], v.attribute)
         if op == "cast":
             return emitter.cast(args[0], v.type)
         if op in ("phi", "select"):  # a phi behind an `if`
             return emitter.select(*args)
+        if op in LANE_OPS:
+            return emitter.of_lanes(op, args, v.attribute)
         if op == "address":
             return emitter.address(args[0])
         if is_row(op):

@@ -7,16 +7,20 @@ from typing import Any
 
 from tapegrad.njit.three_address_code import CodeBlock, SourceLine
 
+LANES = 8  # trips of an outer loop that are computed side by side
+
 
 class Value:
     """One value: a constant, a parameter, a phi or the result of an instruction.
 
     A pointer that leads to something with a derivative has a `shadow`: the pointer to its adjoint.
+    In a loop whose trips are side by side, a `varying` value is another one in each lane; a load or
+    store with `lanes` is of the places of all of them, one after another.
     """
 
     __slots__ = (
-        "active", "args", "attribute", "block", "id", "line", "name", "op", "position",
-        "replaced", "shadow", "type",
+        "active", "args", "attribute", "block", "id", "lanes", "line", "name", "op", "position",
+        "replaced", "shadow", "type", "varying",
     )  # fmt: skip
 
     def __init__(
@@ -27,7 +31,7 @@ class Value:
         self.block = block
         self.position = -1
         self.shadow: Value | None = None
-        self.active = False
+        self.active = self.varying = self.lanes = False
         self.replaced: Value | None = None  # by an equal value
         self.name = ""  # the user's, if there is one
         self.line: SourceLine | None = None
@@ -83,6 +87,7 @@ class Loop:
         self.trip: Value | None = None  # the number of this trip
         self.count: Value | None = None  # of trips, if known before and the header is the only exit
         self.trips: dict[Block, Value] = {}  # at each exit, how many trips were made
+        self.width = 1  # of the vectors in it
 
     def __repr__(self) -> str:
         return f"loop of {self.header}"
@@ -116,6 +121,7 @@ class Function:
         self.parameters: list[Value] = []
         self.alias_classes: dict[Value, Value] = {}
         self._constants: dict[tuple[Any, str], Value] = {}
+        self.sums: set[Value] = set()  # over lanes
 
     @property
     def entry(self) -> Block:
@@ -171,6 +177,11 @@ class Function:
         while (above := self.alias_classes.get(found, found)) is not found:
             found = above
         return found
+
+    def has_lanes(self, v: Value) -> bool:
+        """Whether the adjoint of a value is a vector: what it is, is the sum over the lanes."""
+        loop = None if v.block is None or v.op == "const" else v.block.loop
+        return loop is not None and loop.width > 1 and v not in self.sums
 
     def unite(self, a: Value, b: Value) -> None:
         """Two pointers may lead to the same memory."""

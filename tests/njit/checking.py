@@ -69,7 +69,8 @@ def check(f, args, *, differences=True, compiled=False, tolerance=1e-9):
     assert abs(forward.value - expected) <= scale
     of_chosen = [d for d in along if d is not None]
     dot = sum(np.sum(g * d) for g, d in zip(found.gradients, of_chosen, strict=True))
-    size = max([1e-12, abs(forward.tangent), *(np.max(np.abs(g)) for g in found.gradients)])
+    sizes = [np.max(np.abs(g), initial=0.0) for g in found.gradients]
+    size = max([1e-12, abs(forward.tangent), *sizes])
     assert abs(dot - forward.tangent) <= tolerance * size
     if differences:
         slope = difference(primal, copied(args), along)
