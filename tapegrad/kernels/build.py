@@ -2,7 +2,7 @@
 
 Numba compiles a function of 64-bit integers (addresses and counts) to LLVM IR; llvmlite turns it
 into an object file, which goes to the disk cache.  Loading that object again needs neither Numba
-nor a compiler, so a warm start costs about a millisecond per kernel and does not import Numba.
+nor a compiler, so a warm start costs a millisecond per kernel at most and does not import Numba.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def c_library() -> Any:
 
 
 @cache
-def _machine(effort: int = 3) -> Any:
+def _target() -> tuple[Any, dict[str, str]]:
+    """What machine code is made for: this processor, which may call the `EXTERNALS`."""
     llvm = binding()
 
     llvm.initialize_native_target()
@@ -98,14 +99,20 @@ def _machine(effort: int = 3) -> Any:
     library = c_library()
     for name in EXTERNALS:
         llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=effort,
-        jit=True,
-        **MODEL,
-    )
+    processor = {
+        "cpu": llvm.get_host_cpu_name(),
+        "features": llvm.get_host_cpu_features().flatten(),
+    }
+    return llvm.Target.from_default_triple(), processor
+
+
+def machine(effort: int = 3) -> Any:
+    """A target machine of one's own: an engine takes it over."""
+    target, processor = _target()
+    return target.create_target_machine(**processor, opt=effort, jit=True, **MODEL)
+
+
+_machine = cache(machine)
 
 
 @cache
@@ -113,15 +120,14 @@ def _host() -> bytes:
     """What decides the file of a module: the processor, Python, the compiler, how it is kept."""
     import llvmlite
 
-    llvm = binding()
-
     python = sys.implementation.cache_tag  # compiled code knows how its objects are laid out
     digest = hashlib.sha256(
         f"{python} {llvmlite.__version__} {sorted(MODEL.items())} {SUMS_IN_ORDER} "
         f"{disk.FORMAT}".encode()
     )
-    digest.update(llvm.get_host_cpu_name().encode())
-    digest.update(llvm.get_host_cpu_features().flatten().encode())
+    _, processor = _target()
+    digest.update(processor["cpu"].encode())
+    digest.update(processor["features"].encode())
     return digest.digest()
 
 
@@ -208,14 +214,15 @@ def _loaded(code: bytes) -> tuple[Any, Any]:
     llvm = binding()
 
     _reserve(_BESIDE + 4 * len(code))
-    # An engine that owned the target machine would free it: each gets its own.
-    machine = _machine.__wrapped__()
+    # An engine that owned the target machine would free it: each gets its own.  It compiles the
+    # empty module that an engine begins with, into which no effort needs to go.
+    own = machine(0)
     # llvmlite's own memory manager lays what belongs together side by side.
     side_by_side = True if NEAR else None
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine, side_by_side)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), own, side_by_side)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return engine, machine
+    return engine, own
 
 
 # Bytes that LLVM takes at most for a byte of text, by whether it optimises; and beside that.

@@ -153,4 +153,5 @@ def _periods(codes: np.ndarray, trips: int) -> list[int]:
     periods, counts = periods[often], counts[often]
     first = np.argsort(-counts, kind="stable")[:CANDIDATES]
     second = np.argsort(-counts * periods, kind="stable")[:CANDIDATES]
-    return [int(p) for p in np.unique(periods[np.concatenate([first, second])])]
+    # `np.unique` would import `numpy.ma`, which takes as long as a short program.
+    return sorted(set(periods[np.concatenate([first, second])].tolist()))

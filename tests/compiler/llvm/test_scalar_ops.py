@@ -77,7 +77,7 @@ class Loop:
         self.module.verify()
         build._optimise(self.module)
         self.text = str(self.module)
-        self._engine = llvm.create_mcjit_compiler(self.module, build._machine.__wrapped__())
+        self._engine = llvm.create_mcjit_compiler(self.module, build.machine())
         self._engine.finalize_object()
         pointers = [ctypes.c_void_p] * (1 + len(types))
         shape = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *pointers)
