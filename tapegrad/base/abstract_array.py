@@ -71,7 +71,7 @@ def filler(shape: tuple[int, ...], dtype: np.dtype[Any], *, noticed: bool = Fals
 def everything(array: np.ndarray) -> np.ndarray:
     """The values of all examples that stand behind what a Tensor shows."""
     while type(array) is AbstractArray:
-        array = array.owner.parts()[0]._a
+        array = array.owner.computed()._a
     return array
 
 
@@ -79,7 +79,9 @@ def lying(array: np.ndarray) -> np.ndarray:
     """An array that lies in memory as what a Tensor shows: of many examples the first."""
     if type(array) is not AbstractArray:
         return array
-    whole = everything(array)
+    whole = array
+    while type(whole) is AbstractArray:
+        whole = whole.owner.parts()[0]._a
     if not whole.size:
         return np.empty(array.shape, array.dtype)
     return whole[(0,) * (whole.ndim - array.ndim) + (...,)]

@@ -145,6 +145,10 @@ class Lifted(Tensor):
         """The Tensors that this one stands for."""
         raise NotImplementedError
 
+    def computed(self) -> Tensor:
+        """The first part, which holds values."""
+        return self.parts()[0]
+
     def varied(self, function: Callable[[Tensor], Tensor]) -> Tensor:
         """The same with another value: a function of the part that holds the value."""
         raise NotImplementedError
@@ -250,6 +254,7 @@ class Lifted(Tensor):
         return self.numpy()
 
     def __repr__(self) -> str:
+        self.computed()
         parts = ", ".join(map(repr, self.parts()))
         return f"{type(self).__name__}(level={self._lift.at.number}, {parts})"
 

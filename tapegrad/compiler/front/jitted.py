@@ -496,8 +496,9 @@ def _known(x: Any) -> Any:
 def _bytes(trace: Trace, results: list[Any]) -> list[bytes]:
     """All values of a trace, and the results that are none of them."""
     arrays = [x for x in results if isinstance(x, np.ndarray)]
+    values = [trace.value(position) for position in range(len(trace.nodes))]
     plain = [repr(x).encode() for x in results if isinstance(x, SCALARS)]
-    return [*plain, *[a.tobytes() for a in (*trace.values, *arrays)]]
+    return [*plain, *[a.tobytes() for a in (*values, *arrays)]]
 
 
 def _serves(specialization: Specialization, arrays: list[np.ndarray]) -> bool:

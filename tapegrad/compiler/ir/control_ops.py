@@ -267,6 +267,22 @@ def result(found: list[Any], k: int) -> np.ndarray:
     return np.stack(value.values)
 
 
+def result_spec(node: Node, k: int) -> Spec | None:
+    """Shape and dtype of one result; None if its length is known only at run time."""
+    if node.op is BRANCH:
+        arm: Sub = node.params["arms"][0]
+        return arm.specs()[k]
+    form: Repeat = node.params["form"]
+    if k == form.counter:
+        return Spec((), np.dtype(np.int64))
+    if form.unknown(k):
+        return None
+    specs = form.body.specs()
+    shape, dtype = specs[k % len(specs)]
+    trips = () if k < form.carries or form.trips is None else (form.trips,)
+    return Spec((*trips, *shape), dtype)
+
+
 def graphs_of(node: Node) -> list[Sub]:
     """The graphs that a loop or a branch owns."""
     return list(node.params["arms"]) if node.op is BRANCH else node.params["form"].graphs()

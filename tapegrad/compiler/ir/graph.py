@@ -155,6 +155,16 @@ class Builder:
         given = tuple([where[a] for a in args])
         return node if given == args else node.on(given)
 
+    def copy(self, position: int) -> None:
+        """Append a record of the old graph, with its operands in the new one."""
+        where, node = self.where, self.graph.nodes[position]
+        if node.args:  # as in `remapped`, which is a call for each of thousands of records
+            args = tuple([where[a] for a in node.args])
+            if args != node.args:
+                node = node.on(args)
+        where[position] = len(self.nodes)
+        self.nodes.append(node)
+
     def done(self) -> Graph:
         """The new graph."""
         where, graph = self.where, self.graph

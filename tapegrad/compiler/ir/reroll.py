@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.base.text_tables import counted
-from tapegrad.compiler.ir.control_ops import EMPTY, LOOP, TAKE, Repeat, Stack, Sub, result
+from tapegrad.compiler.ir.control_ops import EMPTY, LOOP, TAKE, Repeat, Sub
 from tapegrad.compiler.ir.graph import Builder, Graph, Node, reached
 from tapegrad.compiler.ir.loop_plan import Plan, Refused, Rows, planned
 from tapegrad.compiler.ir.repeats import Records, Repetition, repetitions
@@ -28,22 +28,16 @@ LOOPS = 32  # of a graph: each takes a pass over it
 TRIES = 4  # repetitions that are looked at if the best ones cannot become loops
 JOINED = 8  # entries of an array from which on a concatenation of them is one of slices
 
-Values = list[Any]
-
 
 class Rerolled(NamedTuple):
-    """A graph with loops, and where the records of another one went.
-
-    And the values of its records, and those of them that gradients do not pass.
-    """
+    """A graph with loops, where another one's records went, and which gradients do not pass."""
 
     graph: Graph
     where: dict[int, int]
-    values: Values | None
     blocked: Container[int]
 
 
-def rerolled(graph: Graph, values: Values | None = None, blocked: Container[int] = ()) -> Rerolled:
+def rerolled(graph: Graph, blocked: Container[int] = ()) -> Rerolled:
     """Make loops of what repeats among the live records.
 
     Gradients do not pass the records that are `blocked`.
@@ -58,14 +52,14 @@ def rerolled(graph: Graph, values: Values | None = None, blocked: Container[int]
         plan = _best(records, notes)
         if plan is None:
             break
-        made = _Loop(graph, plan, records, live, values, blocked)
+        made = _Loop(graph, plan, records, live, blocked)
         notes[made.note()] = None
         where = made.builder.where
         blocked = made.builder.blocked | {where[p] for p in where if p in blocked}
         total = {p: where[q] for p, q in total.items() if q in where} if total else where
-        graph, values = made.builder.done(), made.builder.values
+        graph = made.builder.done()
     more = tuple([note for note in notes if note not in graph.notes])
-    return Rerolled(graph._replace(notes=(*graph.notes, *more)), total, values, blocked)
+    return Rerolled(graph._replace(notes=(*graph.notes, *more)), total, blocked)
 
 
 def _best(records: Records, notes: dict[str, None]) -> Plan | None:
@@ -99,32 +93,15 @@ def _said(found: Repetition) -> str:
 
 
 class _Builder(Builder):
-    """A builder that also computes the values of what it adds, if those of the graph are known."""
+    """A builder that moves elements; `blocked` are those new records that gradients do not pass."""
 
-    def __init__(self, graph: Graph, values: Values | None) -> None:
+    def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
-        self.known = values
-        self.blocked: set[int] = set()  # of what is new
-        self.values: Values | None = None if values is None else []
-
-    def copy(self, position: int) -> None:
-        """Add a record of the old graph."""
-        self.where[position] = self.add(self.remapped(self.graph.nodes[position]))
-        if self.values is not None and self.known is not None:
-            self.values.append(self.known[position])
-
-    def put(self, node: Node, value: Any = None) -> int:
-        """Add a new record; its value is computed if it is not given."""
-        position = self.add(node)
-        if self.values is not None:
-            if value is None and node.op is not None:
-                value = _value(node, [self.values[a] for a in node.args])
-            self.values.append(node.value if value is None else value)
-        return position
+        self.blocked: set[int] = set()
 
     def moved(self, op: Op, arg: int, to: tuple[int, ...], **params: Any) -> int:
         """Add the record of an operation that moves elements, whose result has a shape."""
-        return self.put(Node(op, (arg,), params, to, self.nodes[arg].dtype))
+        return self.add(Node(op, (arg,), params, to, self.nodes[arg].dtype))
 
     def to_front(self, position: int, dim: int, at: int = 0) -> int:
         """Move a dimension."""
@@ -141,13 +118,6 @@ class _Builder(Builder):
         return self.moved(getitem, source, shape, index=index)
 
 
-def _value(node: Node, args: list[Any]) -> Any:
-    if node.op is TAKE:
-        return result(args[0], node.params["k"])
-    assert node.op is not None
-    return np.asarray(node.op.forward(*args, **node.params))
-
-
 class _Loop:
     """Puts a loop in the place of the records that it repeats.
 
@@ -157,21 +127,21 @@ class _Loop:
 
     def __init__(
         self, graph: Graph, plan: Plan, records: Records, live: Sequence[bool],
-        values: Values | None, blocked: Container[int],
+        blocked: Container[int],
     ) -> None:  # fmt: skip
-        self.plan, self.graph, self.old_values, self.blocked = plan, graph, values, blocked
+        self.plan, self.graph, self.blocked = plan, graph, blocked
         self.nodes = graph.nodes
         self.trips, self.period = plan.trips, plan.period
         self.start = int(records.order[plan.places[0, 0]])
         self.order = records.order
-        self.builder = builder = _Builder(graph, values)
+        self.builder = builder = _Builder(graph)
         first, last = int(plan.places[0, 0]), int(plan.places[-1, -1])
         for position, node in enumerate(self.nodes):
             if self._trip(position) is None and (
                 position < first or node.op is None or live[position]
             ):
                 if position > last and node.moves == "concat" and self._joins(node):
-                    builder.where[position] = self._joined(position, node)
+                    builder.where[position] = self._joined(node)
                 else:
                     builder.copy(position)
             elif position == last:
@@ -217,13 +187,12 @@ class _Loop:
         for o in self.last:
             node = self._node(o)
             zeros = np.zeros(node.shape, node.dtype)
-            inits.append(builder.put(Node(None, (), {}, node.shape, node.dtype, zeros)))
+            inits.append(builder.add(Node(None, (), {}, node.shape, node.dtype, zeros)))
         rows = [self._rows(row) for row in plan.rows]
         body, rest = self._body(len(inits))
         form = Repeat(body, None, len(inits), len(rows), self.trips, False)
         args = (*inits, *rows, *[builder.where[p] for p in rest])
-        loop = Node(LOOP, args, {"form": form}, EMPTY.shape, EMPTY.dtype)
-        at = builder.put(loop, None if self.old_values is None else self._results(inits))
+        at = builder.add(Node(LOOP, args, {"form": form}, EMPTY.shape, EMPTY.dtype))
         carries = [*plan.carries, *[(o, 1) for o in self.last]]
         for k, (o, lag) in enumerate(carries):
             builder.where[int(plan.places[self.trips - lag, o])] = self._take(at, k, o)
@@ -238,7 +207,7 @@ class _Loop:
     def _take(self, loop: int, k: int, o: int, *trips: int) -> int:
         node = self._node(o)
         shape = (*trips, *node.shape)
-        return self.builder.put(Node(TAKE, (loop,), {"k": k}, shape, node.dtype))
+        return self.builder.add(Node(TAKE, (loop,), {"k": k}, shape, node.dtype))
 
     def _rows(self, row: Rows) -> int:
         """The rows of one value for each trip."""
@@ -248,7 +217,7 @@ class _Loop:
                 self.builder.blocked.add(part)
             return self.builder.to_front(part, row.dim)
         value = np.stack([_constant(self.nodes[p]) for p in row.constants])
-        return self.builder.put(Node(None, (), {}, value.shape, value.dtype, value))
+        return self.builder.add(Node(None, (), {}, value.shape, value.dtype, value))
 
     def _body(self, carries: int) -> tuple[Sub, list[int]]:
         """The graph of a trip, and the loop invariants that it reads."""
@@ -304,30 +273,6 @@ class _Loop:
         whole = np.broadcast_to(EMPTY[:0].sum(), source.shape)[row.part]
         return Node(None, (), {}, np.moveaxis(whole, row.dim, 0).shape[1:], source.dtype)
 
-    def _results(self, inits: list[int]) -> list[Any]:
-        """The results of the loop, as they are known from the records."""
-        values, made, plan = self.old_values, self.builder.values, self.plan
-        assert values is not None
-        assert made is not None
-        carries = [*plan.carries, *[(o, 1) for o in self.last]]
-
-        def before(trip: int, k: int) -> Any:
-            o, lag = carries[k]
-            if trip >= lag:
-                return values[plan.places[trip - lag, o]]
-            return made[inits[carries.index((o, lag - trip))]]
-
-        last = [before(self.trips, k) for k in range(len(carries))]
-        stacks = [
-            Stack([values[p] for p in plan.places[:, o]], self.trips, self._node(o).spec)
-            for o in self.stacked
-        ]
-        entries = [
-            Stack([before(t, k) for t in range(self.trips)], self.trips, self._node(o).spec)
-            for k, (o, _) in enumerate(carries)
-        ]
-        return [*last, *stacks, *entries, np.asarray(self.trips)]
-
     # -- concatenations of what the trips gave -------------------------------------------------
 
     def _entries(self, a: int) -> tuple[int, int] | None:
@@ -358,7 +303,7 @@ class _Loop:
             before = entry
         return found
 
-    def _joined(self, position: int, node: Node) -> int:
+    def _joined(self, node: Node) -> int:
         """A concatenation with slices in place of entries."""
         builder, dim = self.builder, node.params["dim"]
         pieces = []
@@ -381,9 +326,7 @@ class _Loop:
             pieces.append(lines)
         if len(pieces) == 1:
             return pieces[0]
-        value = None if self.old_values is None else self.old_values[position]
-        joined = Node(cat, tuple(pieces), {"dim": dim}, node.shape, node.dtype)
-        return builder.put(joined, value)
+        return builder.add(Node(cat, tuple(pieces), {"dim": dim}, node.shape, node.dtype))
 
 
 def _constant(node: Node) -> np.ndarray:

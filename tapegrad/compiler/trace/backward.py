@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.pullback import Given
+from tapegrad.autograd.pullback import Values
 from tapegrad.base.call_site import user_line
 from tapegrad.compiler.ir.control_ops import REGION, Bundle
 from tapegrad.compiler.trace import control_vjp
@@ -16,7 +16,7 @@ from tapegrad.compiler.trace.trace import Trace
 from tapegrad.compiler.trace.trace_redirect import redirected
 from tapegrad.lift.lifted_tensor import zeros_like
 from tapegrad.ops import elementwise as e
-from tapegrad.ops.core import Formula
+from tapegrad.ops.core import Formula, Spec
 from tapegrad.tensor import Tensor
 
 
@@ -63,14 +63,7 @@ def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
     def wanted(a: int) -> bool:
         return a >= bottom and leads[a - bottom]
 
-    values: dict[int, Tensor] = {}
-
-    def value(a: int) -> Tensor:
-        found = values.get(a)
-        if found is None:
-            found = values[a] = trace.tensor(a)
-        return found
-
+    known: dict[int, Tensor] = {}
     parts: dict[int, dict[int, Tensor]] = {}
     for position in range(top, bottom - 1, -1):
         if not leads[position - bottom] or not (position in adjoints or position in parts):
@@ -84,15 +77,14 @@ def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
                 found = list(pull.run(position, parts, g, wanted))
         else:
             assert g is not None
-            found = _contributions(trace, position, g, wanted, value)
+            found = _contributions(trace, position, g, wanted, known)
         for a, more in found:
             _accumulate(adjoints, a, more)
 
 
 def _contributions(
-    trace: Trace, position: int, g: Any, wanted: Callable[[int], bool],
-    value: Callable[[int], Tensor],
-) -> list[tuple[int, Any]]:  # fmt: skip
+    trace: Trace, position: int, g: Any, wanted: Callable[[int], bool], known: dict[int, Tensor]
+) -> list[tuple[int, Any]]:
     """The contributions of a record to the adjoints of its operands."""
     node = trace.nodes[position]
     op = node.op
@@ -100,7 +92,7 @@ def _contributions(
         return []
     if op.kind is REGION:
         return control_vjp.PULLS[op](swept, trace, position, g, wanted)
-    values = Given(op, [value(a) for a in node.args], value(position), node.params)
+    values = _Traced(trace, position, known)
     last = len(op.formulas) - 1
     out = []
     for k, a in enumerate(node.args):
@@ -110,3 +102,38 @@ def _contributions(
             continue
         out.append((a, values.adjoint(k, g)))
     return out
+
+
+class _Traced(Values):
+    """The values of a record as Traced Tensors, which are made where a formula reads them."""
+
+    __slots__ = ("known", "node", "position", "trace")
+
+    def __init__(self, trace: Trace, position: int, known: dict[int, Tensor]) -> None:
+        node = self.node = trace.nodes[position]
+        assert node.op is not None
+        self.op, self.params = node.op, node.params
+        self.trace, self.position = trace, position
+        self.known = known  # those of all records that were made
+
+    def count(self) -> int:
+        """The number of operands."""
+        return len(self.node.args)
+
+    def value(self, k: int) -> Tensor:
+        """The value of operand k."""
+        return self._tensor(self.node.args[k])
+
+    def result(self) -> Tensor:
+        """The result."""
+        return self._tensor(self.position)
+
+    def spec(self, k: int) -> Spec:
+        """Shape and dtype of operand k (k = -1: the result)."""
+        return self.node.spec if k < 0 else self.trace.nodes[self.node.args[k]].spec
+
+    def _tensor(self, position: int) -> Tensor:
+        found = self.known.get(position)
+        if found is None:
+            found = self.known[position] = self.trace.tensor(position)
+        return found

@@ -17,7 +17,7 @@ from tapegrad.compiler.ir.control_ops import (
     Repeat,
     Sub,
     result,
-    run_region,
+    result_spec,
 )
 from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.trace.trace import Owner, Trace
@@ -26,6 +26,7 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.flatten import Layer, differs, heights, joined, layer_of, parts_of, together
 from tapegrad.lift.gradient_targets import plain
 from tapegrad.lift.levels import put_above
+from tapegrad.ops.core import Spec
 from tapegrad.ops.shape import permute
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
@@ -109,7 +110,7 @@ def branch(
         graphs, before = [], layers
         for arm in arms:
             with opened(owner) as inner:
-                found = arm(_entered(inner, 0, [at.values[p] for p in given], entering))
+                found = arm(_entered(inner, 0, [at.value(p) for p in given], entering))
                 own = [layer_of(x) for x in found]
                 layers = own if layers is None else _joined(layers, own)
                 before = layers if before is None else before
@@ -157,7 +158,7 @@ def repeated(
     while True:
         first = _positions(at, inits, layers)
         owner = Owner(at, name, len(first) + len(lines))
-        values = [at.values[p] for p in first]
+        values = [at.value(p) for p in first]
         condition, trip = None, body
         if until is not None:
             with opened(owner) as inner:
@@ -167,7 +168,7 @@ def repeated(
                 condition = closed(inner, [_any(plain(goes_on))])
         with opened(owner) as inner:
             carry = _entered(inner, 0, values, layers)
-            given = [first_entry(at.values[p]) for p in lines]
+            given = [first_entry(at.value(p)) for p in lines]
             last, outputs = trip(carry, _entered(inner, len(first), given, entries))
             before, layers = layers, _joined(layers, [layer_of(x) for x in last])
             if layers == before:
@@ -251,13 +252,10 @@ def append_branch(trace: Trace, arms: Sequence[Sub], args: tuple[int, ...]) -> i
 
 
 def _append(trace: Trace, node: Node) -> int:
-    assert node.op is not None
-    cuts = trace.glance.cuts
-    found = run_region(node.op, node.params, [trace.values[a] for a in node.args], trace.glance)
-    position = trace.append(node, EMPTY)
-    trace.regions[position] = found
-    if trace.glance.cuts > cuts:
-        trace.pending.add(position)
+    """Append a loop or a branch; a loop of an unknown number of trips is run for its shapes."""
+    position = trace.append(node, None)
+    if node.op is LOOP and node.params["form"].trips is None:
+        trace.value(position)
     if not current.tape.enabled:
         trace.blocked.add(position)
     return position
@@ -265,8 +263,12 @@ def _append(trace: Trace, node: Node) -> int:
 
 def take(trace: Trace, region: int, k: int) -> int:
     """Append the record of one result."""
-    value = result(trace.regions[region], k)
-    return trace.append(Node(TAKE, (region,), {"k": k}, value.shape, value.dtype), value)
+    spec = result_spec(trace.nodes[region], k)
+    value = None
+    if spec is None:
+        value = result(trace.regions[region], k)
+        spec = Spec(value.shape, value.dtype)
+    return trace.append(Node(TAKE, (region,), {"k": k}, *spec), value)
 
 
 def inlined(trace: Trace, sub: Sub, given: dict[int, int]) -> list[int]:

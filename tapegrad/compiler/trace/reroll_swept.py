@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.compiler.ir import reroll
-from tapegrad.compiler.ir.control_ops import EMPTY, REGION, TAKE
 from tapegrad.compiler.ir.graph import Graph, Node
 from tapegrad.compiler.ir.reroll import Rerolled, rerolled
 from tapegrad.compiler.trace.trace import Trace
@@ -23,7 +22,7 @@ def with_loops(trace: Trace, roots: dict[int, Any], targets: set[int]) -> dict[i
     if top - since < reroll.SAVED or any(since <= p <= top for p in trace.pulls):
         return roots
     window = _Window(trace, since, top, [p for p in roots if p >= since])
-    found = rerolled(window.graph, window.values, window.blocked)
+    found = rerolled(window.graph, window.blocked)
     trace.notes = list(found.graph.notes)
     if not found.where:
         return roots
@@ -65,7 +64,6 @@ class _Window:
         ]
         outputs = tuple([p + shift for p in roots])
         self.graph = Graph(made, (), outputs, tuple(guards), tuple(trace.notes))
-        self.values: list[Any] = [trace.regions.get(p, trace.values[p]) for p in self.origin]
         self.blocked = {k for k, p in enumerate(self.origin) if p in trace.blocked}
 
 
@@ -76,10 +74,9 @@ def _outside(k: int, node: Node) -> Node:
 
 def _appended(trace: Trace, origin: list[int], found: Rerolled) -> list[int]:
     """Append to a trace what a graph made of it has more; where the graph's records are then."""
-    assert found.values is not None
     known = {new: origin[old] for old, new in found.where.items()}
     places: list[int] = []
-    for position, (node, value) in enumerate(zip(found.graph.nodes, found.values, strict=True)):
+    for position, node in enumerate(found.graph.nodes):
         args = tuple([places[a] for a in node.args])
         old = known.get(position)
         if old is not None:
@@ -87,13 +84,8 @@ def _appended(trace: Trace, origin: list[int], found: Rerolled) -> list[int]:
             if node.op is None or (before.op is node.op and before.args == args):
                 places.append(old)
                 continue
-        region = node.op is not None and node.op.kind is REGION and node.op is not TAKE
-        at = trace.append(node.on(args), EMPTY if region else value)
-        if region:
-            trace.regions[at] = value
+        at = trace.append(node.on(args), node.value)
         if position in found.blocked:
             trace.blocked.add(at)
-        if old in trace.pending:
-            trace.pending.add(at)
         places.append(at)
     return places

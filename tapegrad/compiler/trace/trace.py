@@ -1,8 +1,9 @@
 """Build the graph of a function that runs once on Traced Tensors, which `traced` makes of records.
 
-A Traced Tensor stands for a record of the graph.  Its operations append records; they also run, on
-the values of the call that is traced, which tells shapes and dtypes and what Python code gets to
-see.  Whatever Python is told (the truth of a condition, a number) becomes a guard.
+A Traced Tensor stands for a record of the graph.  Its operations append records, whose values in
+the call that is traced are computed where they are needed: where an operation reads off them what
+its result is like, and where Python code asks for them.  Whatever Python is told (the truth of a
+condition, a number) becomes a guard.
 
 A gradient that is asked for while tracing is the reverse sweep over the records so far, by the one
 rule of each operation, and appends records too: derivatives of every order are traced code.
@@ -32,6 +33,7 @@ from tapegrad.compiler.ir.control_ops import (
 )
 from tapegrad.compiler.ir.graph import Graph, Guard, Node
 from tapegrad.compiler.trace.escape_check import HELD, EscapeCheck
+from tapegrad.compiler.trace.likeness import Likeness, likeness
 from tapegrad.dispatch.dispatch import called as go
 from tapegrad.lift.levels import Level
 from tapegrad.lift.lifted_tensor import Lifted
@@ -104,23 +106,21 @@ class Owner:
             return inner.constant(node.value)
         if position not in self.brought:
             self.brought.append(position)
-        return inner.entrance(
-            self.fixed + self.brought.index(position), self.trace.values[position]
-        )
+        return inner.entrance(self.fixed + self.brought.index(position), self.trace.value(position))
 
 
 class Trace(Level):
-    """A trace in progress: its records, their values in this call, and the guards.
+    """A trace in progress: its records, their values in this call as far as known, and the guards.
 
     A finished one can be redirected to another, see `trace_redirect`: Tensors that were made in
     it are then Tensors of the other.
     """
 
     __slots__ = (
-        "applies", "blocked", "captured", "constants", "ended", "floor", "followed", "glance",
-        "guards", "in_backward", "inside", "known", "line", "moved", "nodes", "notes", "origins",
-        "outsiders", "owner", "pending", "pulls", "redirect", "regions", "tensors", "values",
-        "where",
+        "applies", "arrays", "blank", "blocked", "captured", "constants", "ended", "floor",
+        "followed", "glance", "guards", "in_backward", "inside", "known", "line", "moved", "nodes",
+        "notes", "origins", "outsiders", "owner", "pending", "pulls", "redirect", "regions",
+        "tensors", "where",
     )  # fmt: skip
     traces = True
 
@@ -131,7 +131,7 @@ class Trace(Level):
             glance = Glance(GLANCED) if owner is None else owner.trace.glance
         self.glance: Glance = glance
         self.applies = False  # any `Function`, here or within a loop or branch
-        self.pending: set[int] = set()  # what depends on a loop that was cut short
+        self.pending: set[int] = set()  # values that depend on a loop that was cut short
         self.inside: Trace | None = None  # the trace of such a graph in progress
         self.regions: dict[int, list[Any]] = {}  # results of loops and branches
         self.in_backward = False  # a user's `backward` runs: Python can, where it asks for values
@@ -139,7 +139,10 @@ class Trace(Level):
         self.nodes: list[Node] = []
         self.ended = False  # finished: it will not stand for another one
         self.floor = 0  # memory of records before this one must not change now
-        self.values: list[np.ndarray] = []
+        # Their values; None for one that nobody has asked for, which has memory of its own, in C
+        # order.  Of those that are `blank` there is the memory alone.
+        self.arrays: list[np.ndarray | None] = []
+        self.blank: set[int] = set()
         self.tensors: dict[int, Tensor] = {}  # see `wrapped`
         self.guards: list[Guard] = []
         self.blocked: set[int] = set()  # records that stop gradients
@@ -161,15 +164,15 @@ class Trace(Level):
         """Note a Tensor that was made here from data."""
         self.outsiders.note_created(t)
 
-    def append(self, node: Node, value: np.ndarray) -> int:
-        """Append a record with its value; returns its position."""
+    def append(self, node: Node, value: np.ndarray | None) -> int:
+        """Append a record, with its value if that is known; returns its position."""
         nodes, values = [node], [value]
         self.nodes += nodes  # nothing comes in between, as it might at a call
-        self.values += values
+        self.arrays += values
         position = len(self.nodes) - 1
         if position == LONG:
             announce_long()
-        if self.pending and not self.pending.isdisjoint(node.args):
+        if self.pending and value is not None and not self.pending.isdisjoint(node.args):
             self.pending.add(position)
         return position
 
@@ -205,23 +208,90 @@ class Trace(Level):
                 self.constants[key] = found
         return found
 
+    def memory(self, position: int) -> np.ndarray:
+        """An array that lies in memory as the value of a record does, whatever stands there."""
+        found = self.arrays[position]
+        if found is None:
+            node = self.nodes[position]
+            found = self.arrays[position] = np.empty(node.shape, node.dtype)
+            self.blank.add(position)
+        return found
+
+    def value(self, position: int) -> np.ndarray:
+        """The value of a record; a guess if a loop was cut short for it, see `finish_loops`."""
+        todo, missing = [position], set()
+        while todo:
+            at = todo.pop()
+            if self._is_missing(at) and at not in missing:
+                missing.add(at)
+                todo += self.nodes[at].args
+        for at in sorted(missing):
+            self._compute(at, self.glance)
+        found = self.arrays[position]
+        assert found is not None
+        return found
+
+    def _is_missing(self, position: int) -> bool:
+        return self.arrays[position] is None or position in self.blank
+
+    def _compute(self, position: int, glance: Glance) -> None:
+        """Compute the value of a record from those of its operands."""
+        node, cuts = self.nodes[position], glance.cuts
+        args: list[Any] = [self.arrays[a] for a in node.args]
+        assert node.op is not None
+        if node.op is TAKE:
+            value = result(self.regions[node.args[0]], node.params["k"])
+        elif node.op.kind is REGION:
+            self.regions[position] = run_region(node.op, node.params, args, glance)
+            value = EMPTY
+        else:
+            value = go(node.op, tuple([wrap(a) for a in args]), node.params)._a
+        memory = self.arrays[position]
+        if memory is None:
+            self.arrays[position] = value
+        elif versions.memory(memory) is not versions.memory(value):  # that of no view
+            memory[...] = value
+        self.blank.discard(position)
+        if glance.cuts > cuts or not self.pending.isdisjoint(node.args):
+            self.pending.add(position)
+
     def wrapped(self, position: int) -> Tensor:
         """The value of a record as a Tensor without history."""
+        value = self.value(position)
         found = self.tensors.get(position)
-        value = self.values[position]
         if found is None or found._a is not value:
             found = self.tensors[position] = wrap(value)
         return found
 
     def record(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> int:
-        """Run an operation on the values of records and append it; returns its position."""
-        found = go(op, tuple([self.wrapped(a) for a in args]), params)
-        value = found._a
-        position = self.append(Node(op, args, params, value.shape, value.dtype), value)
-        if type(found) is Tensor and found._home is None:
-            self.tensors[position] = found
+        """Append an operation on records; returns its position."""
+        if op.view and self._is_missing(args[0]):
+            position = self._view(op, args, params)
+        elif not op.view and (like := self._likeness(op, args, params)) is not None:
+            position = self.append(Node(op, args, params, *like.spec), None)
+            if like.dims is not None:
+                self.arrays[position] = like.memory()
+                self.blank.add(position)
+        else:
+            found = go(op, tuple([self.wrapped(a) for a in args]), params)
+            value = found._a
+            position = self.append(Node(op, args, params, value.shape, value.dtype), value)
+            if type(found) is Tensor and found._home is None:
+                self.tensors[position] = found
         if not current.tape.enabled:
             self.blocked.add(position)
+        return position
+
+    def _likeness(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> Likeness | None:
+        nodes, arrays = self.nodes, self.arrays
+        return likeness(op, [nodes[a] for a in args], [arrays[a] for a in args], params)
+
+    def _view(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> int:
+        """Append a view of a value that was not computed: of its memory, or a copy of it."""
+        (memory,) = [self.memory(a) for a in args]
+        seen = go(op, (wrap(memory),), params)._a
+        position = self.append(Node(op, args, params, seen.shape, seen.dtype), seen)
+        self.blank.add(position)
         return position
 
     def computed(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> int:
@@ -265,8 +335,10 @@ class Trace(Level):
         """Make a variable: a record of the same value to differentiate in."""
         at = self.redirect or self
         start = at.position(t)
-        value = at.values[start]
+        value = at.memory(start)
         position = at.append(Node(alias, (start,), {}, value.shape, value.dtype), value)
+        if start in at.blank:
+            at.blank.add(position)
         at.followed.add(position)
         return at.tensor(position, frozen=True)
 
@@ -348,29 +420,27 @@ class Trace(Level):
                     "and `np.sin(t)` for `math.sin(t)`"
                     f"{t.origin()}"
                 )
+            value = self.value(position)
             if position in self.pending:
                 self.finish_loops()
-            self.guards.append(Guard(position, self.values[position].item(), user_line()))
-        return self.values[position]
+                value = self.value(position)
+            self.guards.append(Guard(position, value.item(), user_line()))
+        return self.value(position)
 
     def peek(self, t: Tensor) -> np.ndarray | None:
-        """The value computed while tracing: there is none in a loop's or a branch's graph."""
+        """The value in this call: there is none in a loop's or a branch's graph."""
         position = self.position(t)
-        return None if self.owner is not None or position in self.pending else self.values[position]
+        if self.owner is not None:
+            return None
+        value = self.value(position)
+        return None if position in self.pending else value
 
     def finish_loops(self) -> None:
         """Run loops that were cut short to their ends, and recompute what depends on them."""
-        for position in sorted(self.pending):
-            node, value = self.nodes[position], EMPTY
-            args = [self.values[a] for a in node.args]
-            if node.op is TAKE:
-                value = result(self.regions[node.args[0]], node.params["k"])
-            elif node.op is not None and node.op.kind is REGION:
-                self.regions[position] = run_region(node.op, node.params, args, Glance(None))
-            elif node.op is not None:
-                value = go(node.op, tuple([wrap(a) for a in args]), node.params)._a
-            self.values[position] = value
-        self.pending.clear()
+        again, self.pending = sorted(self.pending), set()
+        for position in again:
+            self.arrays[position] = None
+            self._compute(position, Glance(None))
 
     def graph(self, outputs: tuple[int, ...]) -> Graph:
         """The records as a graph."""
@@ -379,7 +449,10 @@ class Trace(Level):
 
     def truncate(self, to_nodes: int, to_guards: int) -> None:
         """Forget the records and guards from some position on."""
-        del self.nodes[to_nodes:], self.values[to_nodes:], self.guards[to_guards:]
+        del self.nodes[to_nodes:], self.arrays[to_nodes:], self.guards[to_guards:]
+        self.blank = {p for p in self.blank if p < to_nodes}
+        self.regions = {p: found for p, found in self.regions.items() if p < to_nodes}
+        self.pending = {p for p in self.pending if p < to_nodes}
         self.constants = {k: p for k, p in self.constants.items() if p < to_nodes}
         self.tensors = {p: t for p, t in self.tensors.items() if p < to_nodes}
         self.known = {key: p for key, p in self.known.items() if p < to_nodes}

@@ -70,8 +70,12 @@ class Traced(Lifted):
         return at.redirect or at
 
     def parts(self) -> tuple[Tensor, ...]:
-        """The value in the call that is traced."""
-        return (wrap(self.its_trace.values[self.position]),)
+        """What lies in memory as the value in the call that is traced."""
+        return (wrap(self.its_trace.memory(self.position)),)
+
+    def computed(self) -> Tensor:
+        """That value."""
+        return wrap(self.its_trace.value(self.position))
 
     def rebuilt(self, *parts: Tensor) -> Lifted:
         """The same: only the records matter."""
@@ -182,7 +186,7 @@ class Traced(Lifted):
         if isinstance(result, Traced) and result.its_trace.number > lift.at.number:
             lift.cell.move(result.its_trace)  # an arm's
         trace, position = lift.at, lift.at.position(result)
-        if trace.values[position].dtype != self._a.dtype:
+        if trace.nodes[position].dtype != self._a.dtype:
             position = trace.record(to, (position,), {"dtype": self._a.dtype})
         cell = lift.cell
         if lift.chain:
@@ -271,7 +275,7 @@ def view_of(
 ) -> Traced:
     """The result of an operation: a view of its operand's memory if it is one in this call."""
     if op.view and isinstance(args[0], Traced) and args[0]._lift.at is trace:
-        value, whole = trace.values[position], trace.values[given[0]]
+        value, whole = trace.memory(position), trace.memory(given[0])
         if versions.memory(value) is versions.memory(whole):
             lift = args[0]._lift
             return _around(trace, Parts(lift.cell, (*lift.chain, (op, params)), position, OWN))
@@ -287,14 +291,14 @@ def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
     given = []
     for x in args:
         if isinstance(x, Tensor):
-            given.append(trace.values[trace.position(x)])
+            given.append(_shown(trace, trace.position(x)))
         else:
             given.append(x)
     found = []
     for x, array in zip(args, promoted(op, list(given)), strict=True):
         if isinstance(x, Tensor):
             position = trace.position(x)
-            if array.dtype != trace.values[position].dtype:
+            if array.dtype != trace.nodes[position].dtype:
                 position = trace.record(to, (position,), {"dtype": array.dtype})
         else:
             position = trace.constant(np.asarray(array))
@@ -334,13 +338,19 @@ def _alike(trace: Trace, op: Op, args: Any) -> tuple[int, ...] | None:
             # Zeros of both signs are equal.
             position: int | None = known.get((x, kind)) if x else None
             if position is None:
-                array = promoted(op, [trace.values[p] if p is not None else y
+                array = promoted(op, [trace.memory(p) if p is not None else y
                                       for p, y in zip(found, args, strict=True)])[k]  # fmt: skip
                 position = trace.constant(np.asarray(array))
                 if x and array.dtype == kind:
                     known[x, kind] = position
             found[k] = position
     return tuple(found)
+
+
+def _shown(trace: Trace, position: int) -> np.ndarray:
+    """What `promoted` reads of a record: the values if they are integers, which may be refused."""
+    integers = trace.nodes[position].dtype.kind in "iu"
+    return trace.value(position) if integers else trace.memory(position)
 
 
 def _typed(args: Any) -> Any:

@@ -1,0 +1,145 @@
+"""What a result is like, without computing it: its shape, its dtype, how it lies in memory.
+
+All follow from those of the operands, unless the operation reads them off values.  An elementwise
+operation broadcasts, and its dtype is that of its result on ones.  Others are run once for each
+combination of operands and parameters, on zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.compiler.ir.graph import Node
+from tapegrad.compiler.ir.repeats import static
+from tapegrad.dispatch.dispatch import called
+from tapegrad.ops.core import ELEMENTWISE, LINEAR, Op, Spec
+from tapegrad.ops.strided import overlaps
+from tapegrad.tape.shape_table import Shape
+from tapegrad.tensor import wrap
+
+MOST = 4096  # results that are remembered
+# With the parameters, which keys may name by `id`.
+_known: dict[tuple[Any, ...], tuple[Likeness | None, Any]] = {}
+
+
+class Likeness(NamedTuple):
+    """What a result is like; `dims`, if it is not in C order: from the outermost in memory on."""
+
+    spec: Spec
+    dims: tuple[int, ...] | None = None
+
+    def memory(self) -> np.ndarray:
+        """An array that is so."""
+        (shape, dtype), dims = self.spec, self.dims
+        if dims is None:
+            return np.empty(shape, dtype)
+        return np.empty([shape[d] for d in dims], dtype).transpose(np.argsort(dims))
+
+
+def likeness(
+    op: Op, operands: Sequence[Node], arrays: Sequence[np.ndarray | None], params: dict[str, Any]
+) -> Likeness | None:
+    """What an operation gives; None: it must be computed.
+
+    `arrays` lie in memory as the operands do, which are in C order if there is none.
+    """
+    ordered = all(a is None or in_order(a) for a in arrays)
+    if op.kind is ELEMENTWISE and not params:
+        dtype = _dtype_on_ones(op, *[x.dtype for x in operands])
+        if dtype is None:
+            return None
+        if ordered:
+            shape = _broadcast(operands)
+            return None if shape is None else Likeness(Spec(shape, dtype))
+    elif not _any_values_do(op, operands, params):
+        return None
+    laid = () if ordered else tuple([None if a is None else a.strides for a in arrays])
+    key = (op, static(params), laid, *[(x.shape, x.dtype) for x in operands])
+    found = _known.get(key)
+    if found is None:
+        if len(_known) >= MOST:
+            _known.clear()
+        found = _known[key] = _on_zeros(op, operands, arrays, params), params
+    return found[0]
+
+
+def in_order(array: np.ndarray) -> bool:
+    """Whether elements lie one after the other, or are shown again, as in C order."""
+    if array.flags.c_contiguous:
+        return True
+    strides = [s for s, n in zip(array.strides, array.shape, strict=True) if s and n > 1]
+    return strides == sorted(map(abs, strides), reverse=True)
+
+
+def _broadcast(operands: Sequence[Node]) -> Shape | None:
+    """The common shape; None if there is none, which the forward says better."""
+    shape: Shape = ()
+    for x in operands:
+        if x.shape and x.shape != shape:
+            if shape:
+                return _of_different([x.shape for x in operands])
+            shape = x.shape
+    return shape
+
+
+def _of_different(shapes: list[Shape]) -> Shape | None:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None
+
+
+@lru_cache(MOST)
+def _dtype_on_ones(op: Op, *dtypes: np.dtype[Any]) -> np.dtype[Any] | None:
+    """The dtype of an elementwise result; None where integers may be refused for their values."""
+    if any(dtype.kind not in "fcb" for dtype in dtypes):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            found = called(op, tuple([wrap(np.ones(1, dtype)) for dtype in dtypes]), {})
+    except (TypeError, RuntimeError):
+        return None
+    return found._a.dtype if found._a.dtype.kind in "fcb" else None
+
+
+def _any_values_do(op: Op, operands: Sequence[Node], params: dict[str, Any]) -> bool:
+    """Whether no values are refused, and none decide on the shape of the result."""
+    if not (op.kind is LINEAR or op.multilinear or op.reduces or op.axis):
+        return False
+    indexed = "gather" in op.moves or "scatter" in op.moves
+    kinds = "fci" if indexed else "fc"
+    if any(x.dtype.kind not in kinds for x in operands):
+        return False
+    # What lies in the memory around a view depends on that.
+    return op.moves != "storage" and not overlaps(params.get("chain", ()))
+
+
+def _on_zeros(
+    op: Op, operands: Sequence[Node], arrays: Sequence[np.ndarray | None], params: dict[str, Any]
+) -> Likeness | None:
+    zeros = [
+        np.zeros(x.shape, x.dtype) if a is None else _zeros_like(a)
+        for x, a in zip(operands, arrays, strict=True)
+    ]
+    try:
+        with np.errstate(all="ignore"):
+            found = np.asarray(op.forward(*zeros, **params))
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return None
+    if any(np.may_share_memory(found, x) for x in zeros):
+        return None  # an operand passed on, which may have gaps
+    spec = Spec(found.shape, found.dtype)
+    if found.flags.c_contiguous:
+        return Likeness(spec)
+    dims = tuple(sorted(range(found.ndim), key=lambda d: -found.strides[d]))
+    return Likeness(spec, dims) if found.transpose(dims).flags.c_contiguous else None
+
+
+def _zeros_like(array: np.ndarray) -> np.ndarray:
+    """Zeros in the same order."""
+    turned = tuple([slice(None, None, -1 if s < 0 else 1) for s in array.strides])
+    return np.zeros_like(array, subok=False)[turned]
