@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tapegrad.compiler.codegen.math_runtime import NAMES
 from tapegrad.compiler.codegen.transpose import SIDE, columns
 from tapegrad.compiler.ir.buffers import Place
-from tapegrad.compiler.ir.loop_nest import ADD, MEMORY, SET, Nest
+from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, supported
 from tapegrad.compiler.llvm.scalar_ops import divides
 
 BYTES = 64  # of the longest vector registers
@@ -43,7 +43,7 @@ class LoopOrder(NamedTuple):
 def loop_order_of(nest: Nest, part: bool) -> LoopOrder | None:
     """The loop order of a collapsed nest; None to leave it to LLVM."""
     places = [*nest.loads, *[s.place for s in nest.stores]]
-    if 0 in nest.domain or any(p.buffer.dtype.name not in MEMORY for p in places):
+    if 0 in nest.domain or not all(supported(p.buffer.dtype) for p in places):
         return None
     if any(load.buffer is s.place.buffer for load in nest.loads for s in nest.stores):
         return None  # a scan

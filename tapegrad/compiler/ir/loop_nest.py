@@ -107,11 +107,17 @@ def supported(dtype: np.dtype) -> bool:
 
 def computes(node: Node, operands: Sequence[Node]) -> bool:
     """Whether loops compute an operation element by element."""
-    if not all(supported(x.dtype) for x in (node, *operands)) or node.op is None:
+    op = node.op
+    return op is not None and _computed(op.name, op.kind, node.dtype, *[x.dtype for x in operands])
+
+
+@cache
+def _computed(name: str, kind: str, dtype: np.dtype, *dtypes: np.dtype) -> bool:
+    if not all(map(supported, (dtype, *dtypes))):
         return False
-    if node.op.kind is not ELEMENTWISE and not scalar_form(node.name):
-        return node.name == "to"
-    return supports(node.name, [register(x.dtype) for x in operands])
+    if kind is not ELEMENTWISE and not scalar_form(name):
+        return name == "to"
+    return supports(name, [register(d) for d in dtypes])
 
 
 def start_value(mode: str, dtype: np.dtype) -> object:
@@ -126,6 +132,8 @@ def start_value(mode: str, dtype: np.dtype) -> object:
 def collapsed(nest: Nest) -> Nest:
     """Collapse adjacent dimensions wherever every window allows it."""
     rank = len(nest.domain)
+    if rank == 1 and nest.domain != (1,):
+        return nest
     windows = [*nest.loads, *[s.place for s in nest.stores]]
     keep = [d for d in range(rank) if nest.domain[d] != 1]
     runs: list[list[int]] = []

@@ -11,13 +11,13 @@ from tapegrad.compiler.codegen import vector_interpreter as machine
 from tapegrad.compiler.ir.buffers import CONSTANT, INPUT, OUTPUT, Place
 from tapegrad.compiler.ir.loop_nest import (
     ADD,
-    MEMORY,
     SET,
     Nest,
     Store,
     Term,
     collapsed,
     start_value,
+    supported,
 )  # fmt: skip
 
 REGISTER_BYTES = 8 * machine.CHUNK
@@ -64,7 +64,7 @@ def _vectorised_dimension(nest: Nest) -> int | None:
     rank = len(nest.domain)
     if not 0 < rank <= 1 + machine.OUTER or 0 in nest.domain or any(nest.gathers):
         return None
-    if any(p.buffer.dtype.name not in MEMORY for p in places):
+    if not all(supported(p.buffer.dtype) for p in places):
         return None
     if any(len(t.args) > blocks.MOST for t in nest.terms):
         return None

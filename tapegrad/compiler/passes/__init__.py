@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tapegrad.compiler.ir.graph import Graph
 from tapegrad.compiler.ir.reroll import rerolled
 from tapegrad.compiler.passes.apply_decompositions import expanded
@@ -23,8 +25,10 @@ from tapegrad.compiler.passes.sink_records import late
 
 def optimised(graph: Graph) -> Graph:
     """All passes, in order."""
-    graph = without_dead(rerolled(without_dead(graph)).graph)
-    graph = without_dead(pruned(with_kept_values(graph), optimised))
+    live = without_dead(graph)
+    loops = rerolled(live)
+    graph = without_dead(loops.graph) if loops.where else loops.graph
+    graph = _pruned(with_kept_values(graph), optimised)
     plain = simplified(scalarized(expanded(graph)))
     early = with_early_gathers(plain)
     whole = with_whole_batches(early if early is plain else simplified(early))
@@ -33,6 +37,10 @@ def optimised(graph: Graph) -> Graph:
 
 def _taken(graph: Graph) -> Graph:
     """Prune loops again: a pass may have made uses of their results dead."""
-    live = without_dead(graph)
-    found = pruned(live, _taken)
-    return live if found is live else without_dead(found)
+    return _pruned(without_dead(graph), _taken)
+
+
+def _pruned(graph: Graph, inner: Callable[[Graph], Graph]) -> Graph:
+    """Prune loops, and what they alone used."""
+    found = pruned(graph, inner)
+    return graph if found is graph else without_dead(found)

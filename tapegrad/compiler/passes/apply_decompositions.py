@@ -25,6 +25,8 @@ Form = Callable[..., Any]
 
 def expanded(graph: Graph) -> Graph:
     """Replace compound operations, and records with empty operands by constants."""
+    if not any(0 in node.shape or _is_compound(node.op) for node in graph.nodes):
+        return graph
     builder = Builder(graph)
     known: dict[Any, Graph | None] = {}
     for position, node in enumerate(graph.nodes):
@@ -35,7 +37,7 @@ def expanded(graph: Graph) -> Graph:
         operands = [graph.nodes[a] for a in node.args]
         inner = None if form is None else _known(known, form, node, operands)
         if inner is None:
-            builder.where[position] = builder.add(builder.remapped(node))
+            builder.copy(position)
         else:
             builder.where[position] = _put(builder, inner, [builder.where[a] for a in node.args])
     return builder.done()
@@ -44,6 +46,11 @@ def expanded(graph: Graph) -> Graph:
 def form_of(op: Op, kind: str) -> Form | None:
     """The form of an operation whose result has a dtype of some kind, if it has one."""
     return op.decomposition if kind.replace("u", "i") in op.kinds else None
+
+
+def _is_compound(op: Any) -> bool:
+    """Whether an operation has a form for some operands."""
+    return isinstance(op, Op) and op.decomposition is not None
 
 
 def _is_empty(graph: Graph, node: Node) -> bool:

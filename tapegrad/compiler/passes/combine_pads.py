@@ -11,6 +11,7 @@ from typing import Any
 
 from tapegrad.compiler.ir.copy_plans import SUM
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
+from tapegrad.ops.elementwise import add
 
 
 def with_sums_of_parts(graph: Graph) -> Graph:
@@ -19,15 +20,22 @@ def with_sums_of_parts(graph: Graph) -> Graph:
         return graph
     uses = graph.uses()
     inner = _inner(graph, uses)
-    builder = Builder(graph)
+    sums: dict[int, tuple[list[int], list[int]]] = {}
     for position, node in enumerate(graph.nodes):
-        if node.name == "add" and not inner[position]:
+        if node.op is add and not inner[position]:
             leaves = _leaves(graph, position, inner)
             parts = [k for k in leaves if uses[k] == 1 and _is_part(graph.nodes[k], node)]
             if len(parts) > 1:
-                builder.where[position] = _sum(builder, graph, node, leaves, set(parts))
-                continue
-        builder.where[position] = builder.add(builder.remapped(node))
+                sums[position] = leaves, parts
+    if not sums:
+        return graph
+    builder = Builder(graph)
+    for position, node in enumerate(graph.nodes):
+        if position in sums:
+            leaves, parts = sums[position]
+            builder.where[position] = _sum(builder, graph, node, leaves, set(parts))
+        else:
+            builder.copy(position)
     return builder.done()
 
 
@@ -44,11 +52,11 @@ def _inner(graph: Graph, uses: list[int]) -> list[bool]:
     """The additions whose only use is another addition of the same shape."""
     inner = [False] * len(graph.nodes)
     for node in graph.nodes:
-        if node.name != "add":
+        if node.op is not add:
             continue
         for a in node.args:
             below = graph.nodes[a]
-            if below.name == "add" and uses[a] == 1 and below.spec == node.spec:
+            if below.op is add and uses[a] == 1 and below.spec == node.spec:
                 inner[a] = True
     return inner
 

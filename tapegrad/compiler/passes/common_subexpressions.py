@@ -13,6 +13,7 @@ import numpy as np
 from tapegrad.compiler.ir.buffers import WINDOWS
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.ops.core import ELEMENTWISE, Op
+from tapegrad.ops.elementwise import div, exact, mul, strong
 from tapegrad.ops.shape import PASSES
 
 FOLDED = 1 << 14  # elements up to which a result is folded to a constant
@@ -48,6 +49,8 @@ def key_of(node: Node) -> Any:
         return (value.dtype.str, value.shape, content)
     if node.op is None or not isinstance(node.op, Op):
         return None
+    if not node.params:
+        return (node.op, node.args)
     try:
         key = (node.op, node.args, tuple(node.params.items()))
         hash(key)
@@ -67,10 +70,11 @@ def _folded(builder: Builder, node: Node) -> Node:
         return _constant(node, node.value)
     if not node.args or not isinstance(node.op, Op):
         return node
-    operands = [builder.nodes[a] for a in node.args]
-    values = [x.value for x in operands if x.value is not None]
-    if len(values) < len(operands):
+    nodes = builder.nodes
+    if any(nodes[a].value is None for a in node.args):
         return node
+    operands = [nodes[a] for a in node.args]
+    values = [x.value for x in operands if x.value is not None]
     if node.size and all(x.uniform for x in operands):
         first = [v[(0,) * v.ndim] for v in values]
         if node.moves in WINDOWS and node.moves != "chain":  # which may show more than its operand
@@ -114,29 +118,33 @@ def _forward(part: Any) -> bool:
 
 def _same_as(builder: Builder, node: Node) -> int | None:
     """An operand equal to the result, bit for bit but for the sign of a zero or a NaN."""
-    if node.op is None or not node.args:
+    op, args = node.op, node.args
+    if op is None or not args:
         return None
-    name, args = node.name, node.args
-    first = builder.nodes[args[0]]
-    alike = first.shape == node.shape and first.dtype == node.dtype
-    if alike and (node.moves in PASSES or name in ("to", "sum_to")):
-        return args[0]
-    if alike and name == "permute" and node.params["dims"] == tuple(range(len(node.shape))):
-        return args[0]
-    if alike and name == "getitem" and all(map(_forward, node.params["index"])):
-        return args[0]
-    if alike and name == "sum" and not node.params["dim"]:
-        return args[0]
-    if name == "neg" and first.name == "neg":
-        return first.args[0]
-    if node.op.kind is not ELEMENTWISE or len(args) != 2:
+    name, first = op.name, builder.nodes[args[0]]
+    if op.kind is ELEMENTWISE:
+        if name == "neg":
+            return first.args[0] if first.op is op else None
+        return _times_one(builder, node, op) if op in (mul, strong, exact, div) else None
+    if (first.shape, first.dtype) != (node.shape, node.dtype):
         return None
-    second = builder.nodes[args[1]]
-    if name in ("mul", "strong", "exact"):
-        if _number(first) == 1.0 and (second.shape, second.dtype) == (node.shape, node.dtype):
-            return args[1]
-        if alike and _number(second) == 1.0:
-            return args[0]
-    if alike and name == "div" and _number(second) == 1.0:
+    if (
+        name in ("to", "sum_to")
+        or node.moves in PASSES
+        or (name == "permute" and node.params["dims"] == tuple(range(len(node.shape))))
+        or (name == "getitem" and all(map(_forward, node.params["index"])))
+        or (name == "sum" and not node.params["dim"])
+    ):
         return args[0]
     return None
+
+
+def _times_one(builder: Builder, node: Node, op: Op) -> int | None:
+    """The operand that is multiplied with ones, or divided by them."""
+    a, b = node.args
+    first, second = builder.nodes[a], builder.nodes[b]
+    if first.value is None and second.value is None:
+        return None
+    if op is not div and _number(first) == 1.0 and second.spec == node.spec:
+        return b
+    return a if _number(second) == 1.0 and first.spec == node.spec else None

@@ -11,8 +11,10 @@ def without_dead(graph: Graph) -> Graph:
     Inputs stay: the caller passes them.
     """
     live = reached(graph, [*graph.roots(), *graph.inputs])
+    if all(live):
+        return graph
     builder = Builder(graph)
-    for position, node in enumerate(graph.nodes):
-        if live[position]:
-            builder.where[position] = builder.add(builder.remapped(node))
+    for position, lives in enumerate(live):
+        if lives:
+            builder.copy(position)
     return builder.done()

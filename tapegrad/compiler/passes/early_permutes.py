@@ -43,7 +43,7 @@ def with_early_permutes(graph: Graph) -> Graph:
                     known[k, dims] = _permuted(builder, graph, k, dims, known)
             builder.where[position] = known[node.args[0], dims]
         else:
-            builder.where[position] = builder.add(builder.remapped(node))
+            builder.copy(position)
     return builder.done()
 
 

@@ -27,13 +27,15 @@ def folded(graph: Graph) -> Graph:
     if not any(node.moves in FOLDED for node in graph.nodes):
         return graph
     seen = _seen(graph)
-    uses = graph.uses()
+    merged = _merged(graph)
+    if not seen and not merged:
+        return graph
     builder = Builder(graph)
     for position, node in enumerate(graph.nodes):
         if position in seen:
             builder.where[position] = _piece(builder, graph, node, seen[position])
         else:
-            found = _merged(graph, node, uses)
+            found = merged.get(position, node)
             builder.where[position] = builder.add(builder.remapped(found))
     return builder.done()
 
@@ -126,7 +128,16 @@ def _piece(builder: Builder, graph: Graph, node: Node, section: Section) -> int:
 # -- joins of joins ----------------------------------------------------------------------------
 
 
-def _merged(graph: Graph, node: Node, uses: list[int]) -> Node:
+def _merged(graph: Graph) -> dict[int, Node]:
+    """The joins and paddings that others are inside of, flattened."""
+    uses, found = graph.uses(), {}
+    for position, node in enumerate(graph.nodes):
+        if node.moves in FOLDED and (flat := _flat(graph, node, uses)) is not node:
+            found[position] = flat
+    return found
+
+
+def _flat(graph: Graph, node: Node, uses: list[int]) -> Node:
     """Flatten a join or a padding with those inside that have no other use."""
     while True:
         inner = [

@@ -25,7 +25,7 @@ def with_whole_batches(graph: Graph) -> Graph:
             if found is not None:
                 builder.where[position] = found
                 continue
-        builder.where[position] = builder.add(builder.remapped(node))
+        builder.copy(position)
     return builder.done()
 
 

@@ -16,7 +16,7 @@ def late(graph: Graph) -> Graph:
     uses = [0] * len(nodes)
     readers = [-1] * len(nodes)
     for position, node in enumerate(nodes):
-        for a in set(node.args):
+        for a in set(node.args) if len(node.args) > 1 else node.args:
             uses[a] += 1
             readers[a] = position
     for root in graph.roots():
@@ -28,7 +28,7 @@ def late(graph: Graph) -> Graph:
     for position in range(len(nodes)):
         if not waits[position]:
             for k in _before(nodes, waits, position):
-                builder.where[k] = builder.add(builder.remapped(nodes[k]))
+                builder.copy(k)
     return builder.done()
 
 
@@ -42,6 +42,8 @@ def _moves(node: Node, reader: Node) -> bool:
 
 def _before(nodes: list[Node], waits: list[bool], position: int) -> list[int]:
     """A record, after those that were sunk to it."""
+    if not any(waits[a] for a in nodes[position].args):
+        return [position]
     found, todo = [], [position]
     while todo:
         at = todo.pop()

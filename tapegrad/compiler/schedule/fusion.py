@@ -137,6 +137,8 @@ class Schedule(ScheduleState):
             return NESTED
         graph = self.graph
         operands = [graph.nodes[a] for a in node.args]
+        if node.op.kind is ELEMENTWISE:
+            return MAP if computes(node, operands) else CALL
         if node.op in PLANS and all(supported(x.dtype) for x in (node, *operands)):
             return PIECES
         if "gather" in node.moves or "scatter" in node.moves:
@@ -149,7 +151,7 @@ class Schedule(ScheduleState):
         fits = supported(node.dtype) and all(supported(x.dtype) for x in operands)
         if computes(node, operands):
             return MAP
-        if node.op.kind is ELEMENTWISE or scalar_form(node.name):
+        if scalar_form(node.name):
             return CALL
         adds = fits and node.op.reduces and operands[0].dtype == node.dtype
         if adds and (node.name == "sum" or node.dtype.kind in "fi"):

@@ -245,7 +245,7 @@ class ScheduleState:
     def literal(self, position: int) -> bool:
         """Whether all elements of a constant are one number."""
         node = self.graph.nodes[position]
-        return node.uniform and supported(node.dtype)
+        return node.value is not None and node.uniform and supported(node.dtype)
 
     def fresh(self, node: Node) -> Place:
         """Scratch memory for the result of a record."""

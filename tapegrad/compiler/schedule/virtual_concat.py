@@ -133,8 +133,8 @@ def limit_joins(schedule: ScheduleState, node: Node) -> None:
 
 def accepts(schedule: ScheduleState, loop: Loop, args: Iterable[int]) -> bool:
     """Whether a loop can read some joins beside those that it reads already."""
-    more = loop.joined.union(_unwritten(schedule, args))
-    return len(more) == len(loop.joined) or not _too_many(_merged(schedule, list(more)))
+    more = [a for a in _unwritten(schedule, args) if a not in loop.joined]
+    return not more or not _too_many(_merged(schedule, [*loop.joined, *more]))
 
 
 def readable(schedule: ScheduleState, position: int, loop: Loop) -> bool:
