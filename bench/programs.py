@@ -21,6 +21,7 @@ import numpy as np
 from bench import gradbench
 from bench.check import GRADIENT_TOLERANCE, Disagreement
 from bench.gradbench.evaluation import as_numpy, largest_difference
+from bench.gradbench.gmm import constant
 from bench.libraries import load
 from bench.models import Model, gradient, kalman, mlp, stencil, transformer
 from bench.patience import machine_code, note
@@ -259,6 +260,7 @@ def gmm(quick: bool) -> Program:
     """Return GradBench's mixture of Gaussians."""
     problem = gradbench.find("gmm")
     instance = problem.instance(problem.small if quick else problem.standard, SEED)
+    constant(2, 2, 2, 0, 1.0)  # Numba's, whose first call loads all of Numba, for any library
 
     def make(side: Side, seed: int) -> Callable[..., Any]:
         static = instance.static | {"gamma": 1.0 + seed / 100}
