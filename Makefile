@@ -2,8 +2,9 @@
 # Only make and a Python from 3.11 to 3.14 are needed:  make demo,  or  make test PYTHON=python3.12
 
 PYTHON ?= python3
-# Worker processes of the test runs.
+# Worker processes of the test runs; 0 is none beside pytest's own. And what `make test` runs.
 JOBS ?= 2
+TESTS ?= tests
 # How many random programs `make fuzz` runs; each time others.
 N ?= 1000
 # What is measured, and with which options, e.g. SUITES=eager BENCH="--threads 2 --json eager.json".
@@ -15,8 +16,9 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test native lint peers distributed bench examples autograd-suite torch-suite \
-	array-api build docs wheel-test clean fuzz faults
+.PHONY: help demo test native native-off native-forced lint peers peers-compared peers-torch \
+	distributed bench examples scripts autograd-suite torch-suite array-api build docs \
+	wheel-test clean fuzz faults
 .DELETE_ON_ERROR:
 
 help:
@@ -48,22 +50,24 @@ demo: $(INSTALLED)
 	$(PY) -m bench.demo
 
 test: $(INSTALLED)-dev
-	$(PY) -m pytest -n $(JOBS) --slow -m "not peer" --ignore=tests/peers
+	$(PY) -m pytest -n $(JOBS) --slow -m "not peer" --ignore=tests/peers $(TESTS)
 
 # The same results without native code, and with each call by native code that can be.
 BEHAVIOUR := tests/test_seeds.py tests/test_tensor.py tests/test_tensor_grad.py tests/functions \
 	tests/dispatch tests/tape tests/autograd/test_engine.py
-native: $(INSTALLED)-dev
-	$(PY) -m pytest -n $(JOBS) --native=off $(BEHAVIOUR)
-	$(PY) -m pytest -n $(JOBS) --native=forced $(BEHAVIOUR)
+native: native-off native-forced
+native-off native-forced: native-%: $(INSTALLED)-dev
+	$(PY) -m pytest -n $(JOBS) --native=$* $(BEHAVIOUR)
 
 lint: $(INSTALLED)-dev
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-peers: $(INSTALLED)-dev $(INSTALLED)-peers
+peers: peers-compared peers-torch
+peers-compared: $(INSTALLED)-dev $(INSTALLED)-peers
 	$(PY) -m pytest -n $(JOBS) --slow tests/peers
+peers-torch: $(INSTALLED)-dev $(INSTALLED)-peers
 	$(PY) -m pytest -n $(JOBS) --library=torch -m "not tapegrad_only" --ignore=tests/peers
 
 distributed: $(INSTALLED)-dev $(INSTALLED)-distributed-test
@@ -79,8 +83,9 @@ faults: $(INSTALLED)-dev
 bench: $(INSTALLED)-bench
 	set -e; for suite in $(SUITES); do $(PY) -m bench $$suite $(BENCH); done
 
-examples: $(INSTALLED)-dev $(INSTALLED)-examples
+examples: scripts
 	$(PY) -m pytest tests/test_documents.py tests/test_examples.py
+scripts: $(INSTALLED)-dev $(INSTALLED)-examples
 	$(PY) -m examples
 
 # Strict: a link without its page or heading, and a page without its place, is an error.
