@@ -7,6 +7,7 @@ crashed, and ends with the cases that disagreed.
 from __future__ import annotations
 
 import faulthandler
+import functools
 import os
 import sys
 import zlib
@@ -160,6 +161,11 @@ def function_of(case: Case, arrays: Any) -> tuple[Any, list[int]]:
     return f, floats
 
 
+@functools.cache  # to say that there is none takes long: similar names are looked for
+def public_function(name: str) -> Any:
+    return getattr(tg, name, None)
+
+
 def eager(case: Case, arrays: Any) -> Any:
     """The value, and the gradients by the sweep.
 
@@ -168,7 +174,7 @@ def eager(case: Case, arrays: Any) -> Any:
     tensors = [tg.as_tensor(x) for x in arrays]
     for i in case.moving:
         tensors[i].requires_grad_()
-    public = getattr(tg, case.op.name, None) if case.op.kind is ELEMENTWISE else None
+    public = public_function(case.op.name) if case.op.kind is ELEMENTWISE else None
     if public is not None and case.moving == [0, 1] and len(arrays) == 2:
         y = public(tensors[0], arrays[1])
         tensors, moving = tensors[:1], [0]
