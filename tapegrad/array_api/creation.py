@@ -15,6 +15,7 @@ import numpy as np
 from tapegrad.base.devices import check_device
 from tapegrad.base.dtypes import get_default_dtype, to_numpy
 from tapegrad.functions import creation
+from tapegrad.functions.arguments import holds_tensor
 from tapegrad.functions.creation import from_dlpack, from_numpy
 from tapegrad.functions.joining import stack
 from tapegrad.functions.shapes import clone, to
@@ -57,17 +58,11 @@ def asarray(
 def _tensor_of(obj: Any, dtype: Any) -> Tensor:
     if isinstance(obj, Tensor):
         return obj if dtype is None or obj.dtype == dtype else to(obj, dtype)
-    if isinstance(obj, (list, tuple)) and _holds_tensors(obj):
+    if isinstance(obj, (list, tuple)) and holds_tensor(obj):
         return _tensor_of(stack([_tensor_of(part, dtype) for part in obj]), dtype)
     if hasattr(obj, "__array__") or hasattr(obj, "__buffer__") or hasattr(obj, "__dlpack__"):
         obj = np.asarray(obj)
     return creation.as_tensor(obj, dtype)
-
-
-def _holds_tensors(obj: Any) -> bool:
-    if isinstance(obj, (list, tuple)):
-        return any(map(_holds_tensors, obj))
-    return isinstance(obj, Tensor)
 
 
 def arange(

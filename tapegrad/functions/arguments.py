@@ -112,6 +112,13 @@ def plain_number(x: Any, name: str) -> Any:
     return x.item()
 
 
+def holds_tensor(x: Any) -> bool:
+    """Whether a Tensor is given, or stands in lists and tuples, however deep."""
+    if isinstance(x, (list, tuple)):
+        return any(map(holds_tensor, x))
+    return isinstance(x, Tensor)
+
+
 def alike(*operands: Any) -> list[Tensor]:
     """Tensors of the operands: what stands beside an array is promoted with it, as by `*`.
 

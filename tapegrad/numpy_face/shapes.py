@@ -10,7 +10,7 @@ from tapegrad.base.abstract_array import everything
 from tapegrad.functions import diagonals as dg
 from tapegrad.functions import indexing, joining, strided_views
 from tapegrad.functions import shapes as s
-from tapegrad.functions.arguments import alike, one_dim
+from tapegrad.functions.arguments import alike, holds_tensor, one_dim
 from tapegrad.numpy_face.common import brought_in, handles, named, plain, tensor
 from tapegrad.numpy_face.reductions import sum_
 from tapegrad.tensor import Tensor, wrap
@@ -323,21 +323,16 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
 
 def _constants(given: Any, ndim: int) -> list[list[Any]]:
     """What the edges are filled with: numbers, or Tensors that then get a gradient."""
-    if not _has_tensor(given):
+    is_dict = isinstance(given, dict)
+    if not holds_tensor(list(given.values()) if is_dict else given):
         return _pairs(given, ndim)
-    if isinstance(given, dict):
+    if is_dict:
         raise TypeError(
             "`np.pad`: a dictionary of `constant_values` has numbers, got a Tensor in it: give a "
             "pair for each axis"
         )
     whole = s.broadcast_to(_stacked(given), (ndim, 2))
     return [list(joining.unbind(pair)) for pair in joining.unbind(whole)]
-
-
-def _has_tensor(x: Any) -> bool:
-    if isinstance(x, dict):
-        x = list(x.values())
-    return isinstance(x, Tensor) or (isinstance(x, (list, tuple)) and any(map(_has_tensor, x)))
 
 
 def _stacked(x: Any) -> Tensor:

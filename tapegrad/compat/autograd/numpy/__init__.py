@@ -13,6 +13,7 @@ import numpy as _np
 
 from tapegrad.functions import contractions as _contractions
 from tapegrad.functions import shapes as _shapes
+from tapegrad.functions.arguments import holds_tensor as _holds_tensor
 from tapegrad.tensor import Tensor as _Tensor
 
 
@@ -24,12 +25,6 @@ def __dir__() -> list[str]:
     return dir(_np)
 
 
-def _has_tensor(x: _Any) -> bool:
-    if isinstance(x, (list, tuple)):
-        return any(map(_has_tensor, x))
-    return isinstance(x, _Tensor)
-
-
 def array(A: _Any, dtype: _Any = None, **kwargs: _Any) -> _Any:
     """NumPy's, and Tensors put together if there are any in it.
 
@@ -39,7 +34,7 @@ def array(A: _Any, dtype: _Any = None, **kwargs: _Any) -> _Any:
     array([[1., 0.],
            [2., 1.]])
     """
-    if not _has_tensor(A):
+    if not _holds_tensor(A):
         return _np.array(A, dtype, **kwargs)
     least = kwargs.pop("ndmin", 0)
     kwargs.pop("copy", None)
@@ -64,7 +59,7 @@ def asarray(a: _Any, dtype: _Any = None, **kwargs: _Any) -> _Any:
     """
     if isinstance(a, _Tensor) and dtype is None:
         return a
-    return array(a, dtype, **kwargs) if _has_tensor(a) else _np.asarray(a, dtype, **kwargs)
+    return array(a, dtype, **kwargs) if _holds_tensor(a) else _np.asarray(a, dtype, **kwargs)
 
 
 asanyarray = ascontiguousarray = asarray
@@ -123,7 +118,7 @@ def _of_lists(name: str, operands: int = 1) -> _Any:
 
     @_functools.wraps(function)
     def of_lists(*args: _Any, **kwargs: _Any) -> _Any:
-        given = [array(x) if k < operands and _has_tensor(x) else x for k, x in enumerate(args)]
+        given = [array(x) if k < operands and _holds_tensor(x) else x for k, x in enumerate(args)]
         return function(*given, **kwargs)
 
     return of_lists
@@ -142,7 +137,7 @@ class _Glued:
 
     def __getitem__(self, key: _Any) -> _Any:
         parts = key if isinstance(key, tuple) else (key,)
-        if not _has_tensor(list(parts)):
+        if not _holds_tensor(list(parts)):
             return self._numpys[key]
         arrays: list[_Any] = [
             x if isinstance(x, _Tensor) else asarray(self._numpys[x] if isinstance(x, slice) else x)
