@@ -1,6 +1,7 @@
 """The house rules that a machine can hold: layers, sizes, what an import loads, docstrings."""
 
 import ast
+import functools
 import graphlib
 import importlib
 import importlib.metadata
@@ -188,11 +189,14 @@ def targets(name: str, path: Path, node: ast.stmt) -> list[str]:
     return [target if target in MODULES else base for target in found]
 
 
-def edges() -> Iterator[tuple[str, str, str]]:
-    for name, path in MODULES.items():
-        for node, place in imports(ast.parse(path.read_text(encoding="utf-8"))):
-            for target in targets(name, path, node):
-                yield name, target, place
+@functools.cache
+def edges() -> list[tuple[str, str, str]]:
+    return [
+        (name, target, place)
+        for name, path in MODULES.items()
+        for node, place in imports(ast.parse(path.read_text(encoding="utf-8")))
+        for target in targets(name, path, node)
+    ]
 
 
 def inner_edges() -> set[tuple[str, str]]:
