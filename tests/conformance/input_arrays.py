@@ -265,18 +265,19 @@ def walk(mode: str, every: bool) -> None:
     for op in table.values():
         if op.name in ("function", "output"):
             continue
+        samples = [s for s in samples_of(op) if s.movable] or samples_of(op)
+        movable = samples[0].movable
+        samples = [s for s in samples if any(map(np.size, s.operands))]
+        large = large_sample(op) if mode == "large" else None
         for k, (kind, make) in enumerate(ARRAYS.items()):
             turn = zlib.crc32(op.name.encode()) + k
             if not every and turn % len(modes) != modes.index(mode):
                 continue
-            samples = [s for s in samples_of(op) if s.movable] or samples_of(op)
-            if not samples[0].movable and kind in OTHER_LAYOUTS:
+            if not movable and kind in OTHER_LAYOUTS:
                 continue
             if (op.name, kind) == ("std", "no steps"):  # of equal numbers: rounding over rounding
                 continue
-            samples = [s for s in samples if any(map(np.size, s.operands))]
-            sample = large_sample(op) if mode == "large" else None
-            sample = sample or samples[turn % len(samples)]
+            sample = large or samples[turn % len(samples)]
             print(op.name, sample.name, kind, mode, file=sys.stderr, flush=True)
             case = Case(op, sample, np.float64)
             found = outcome(mode, case, make)
