@@ -53,8 +53,8 @@ test: $(INSTALLED)-dev
 	$(PY) -m pytest -n $(JOBS) --slow -m "not peer" --ignore=tests/peers $(TESTS)
 
 # The same results without native code, and with each call by native code that can be.
-BEHAVIOUR := tests/test_seeds.py tests/test_tensor.py tests/test_tensor_grad.py tests/functions \
-	tests/dispatch tests/tape tests/autograd/test_engine.py
+BEHAVIOUR := tests/test_seeds*.py tests/test_tensor*.py tests/functions tests/dispatch tests/tape \
+	tests/autograd/test_engine.py
 native: native-off native-forced
 native-off native-forced: native-%: $(INSTALLED)-dev
 	$(PY) -m pytest -n $(JOBS) --native=$* $(BEHAVIOUR)
@@ -120,7 +120,7 @@ wheel-test: build
 		pytest pytest-xdist hypothesis mpmath
 	build/.venv/bin/python -m pip check
 	cd build && .venv/bin/python -m tapegrad compile && .venv/bin/python -m tapegrad
-	cd build && .venv/bin/python -m pytest -n $(JOBS) tests/test_seeds.py tests/functions \
+	cd build && .venv/bin/python -m pytest -n $(JOBS) tests/test_seeds*.py tests/functions \
 		tests/autograd --deselect=tests/functions/test_elementwise.py::$(FROM_SOURCES)
 	rm -r build
 FROM_SOURCES := test_what_is_written_from_the_rows_is_current
