@@ -10,10 +10,9 @@ from numba import float64 as T
 
 from tapegrad.kernels.flags import helper
 from tapegrad.kernels.memory import f8 as pointer
-from tapegrad.kernels.memory import i8
+from tapegrad.kernels.memory import i8, times_f8
 from tapegrad.kernels.memory import plus_f8 as plus
 from tapegrad.kernels.memory import select_f8 as select
-from tapegrad.kernels.memory import times_f8 as times
 
 zero = T(0.0)
 one = T(1.0)
@@ -62,11 +61,11 @@ def add_four_up(n, x_at, step, out_at, p4, p5, p6, p7):
 
 
 def multiply_up(n, x_at, out_at, p3, p4, p5, p6, p7):
-    """The product."""
+    """The product, of float32 in float64: each rounding is a relative error of the whole."""
     x = pointer(x_at)
-    total = one
+    total = 1.0
     for i in range(n):
-        total = times(total, x[i])
+        total = times_f8(total, x[i])
     pointer(out_at)[0] = total
     return 0
 

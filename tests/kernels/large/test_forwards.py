@@ -399,6 +399,12 @@ def test_a_product_is_not_reordered_into_an_overflow():
     assert tg.prod(tg.tensor(x)).item() == pytest.approx(1.0)
 
 
+def test_a_long_product_of_float32_is_computed_in_float64():
+    x = np.random.default_rng(0).uniform(1 - 1e-4, 1 + 1e-4, 1_000_000).astype(np.float32)
+    expected = np.multiply.reduce(x.astype(np.float64))
+    assert tg.prod(tg.tensor(x)).item() == pytest.approx(expected, rel=2.4e-7)
+
+
 def test_zero_adjoints_hide_singular_points():
     x = tg.tensor(np.where(MASK, P, 0.0), requires_grad=True)
     scale = tg.tensor(ROW, requires_grad=True)
