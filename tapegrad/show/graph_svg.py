@@ -19,7 +19,7 @@ LETTER = 0.61  # the width of one, of fonts whose letters are all as wide, by it
 PADDING, HEIGHT, CUT, STACK, MARGIN = 14, 42, 9, 4, 16
 LONGEST = 30  # letters of a line
 STYLE = """
-.tapegrad-graph { max-width: 100%; height: auto }
+@media screen { .tapegrad-graph { max-width: 100%; height: auto } }
 .tapegrad-graph text { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas,
   "DejaVu Sans Mono", "Liberation Mono", monospace; font-size: 11px; text-anchor: middle;
   fill: #57606a }
