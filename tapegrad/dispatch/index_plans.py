@@ -26,7 +26,9 @@ from tapegrad.kernels.sweep.sweep_abi import (
 )
 from tapegrad.native.abi import READ, WRITE, CallPlan
 from tapegrad.ops.core import Formula, Op
-from tapegrad.ops.index import gather
+from tapegrad.ops.index import HOLE, gather
+from tapegrad.ops.index import index as op_index
+from tapegrad.ops.index_layout import INT64
 from tapegrad.tape.shape_table import strides
 from tapegrad.tensor import Tensor
 
@@ -87,6 +89,28 @@ def gathered(x: Tensor, dim: int, index: Tensor) -> Tensor:
     if found is not None:
         return found
     return run_and_plan(gather, (x, index), {"dim": dim}, index=index, how=dim)
+
+
+def one_index(key: Any, ndim: int) -> tuple[Tensor, tuple[Any, ...]] | None:
+    """The index array of an index in which but whole dimensions stand before it, and these."""
+    *before, index = key if type(key) is tuple and key else (key,)
+    if type(index) is not Tensor or index._a.dtype is not INT64 or len(before) >= ndim:
+        return None
+    if before and not index._a.ndim:
+        return None  # a number, which selects
+    if len(before) == 1 and before[0] is Ellipsis:
+        return index, (...,)
+    whole = all(type(part) is slice and part == slice(None) for part in before)
+    return (index, tuple(before)) if whole else None
+
+
+def chosen(x: Tensor, index: Tensor, before: tuple[Any, ...]) -> Tensor:
+    """What an index array names behind whole dimensions."""
+    how = -1 if before == (...,) else len(before) or None
+    found = run_planned(op_index, x, index, None, how)
+    if found is not None:
+        return found
+    return run_and_plan(op_index, (x, index), {"plan": (*before, HOLE)}, index=index, how=how)
 
 
 def put_and_plan(

@@ -13,7 +13,7 @@ from tapegrad.base.dtypes import fitted
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import as_operand
-from tapegrad.dispatch.index_plans import run_and_plan, run_planned
+from tapegrad.dispatch.index_plans import chosen, one_index, run_and_plan, run_planned
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import Indices, Operand, as_input, index_array, one_dim
@@ -212,9 +212,10 @@ def getitem(input: Tensor, key: Any) -> Tensor | ViewRequest:
             return ViewRequest(
                 _getitem, input, {"index": index}, r, said, not (r.ndim or _dots(key))
             )
-    if type(key) is Tensor and key._a.dtype is INT64 and input._a.ndim:
+    alone = one_index(key, input._a.ndim)
+    if alone is not None:
         try:
-            return run_and_plan(i.index, (input, key), {"plan": (i.HOLE,)}, index=key)
+            return chosen(input, *alone)
         except IndexError:
             pass  # likewise
     if type(key) is int:

@@ -5,15 +5,17 @@ The places are named by integers, by a mask, or by how a view lies.
 
 from tapegrad.kernels.memory import f8, i8, u1
 from tapegrad.kernels.sweep.index_adjoints import (
-    FIELD_MASK,
     blocks_of,
     columns_of,
     cut,
     length_of,
+    lines_of,
+    next_indices,
     start_of,
 )
 from tapegrad.kernels.sweep.sweep_abi import (
     FIELD,
+    FIELD_MASK,
     KEEPS_WRITTEN,
     KIND_ASSIGN,
     KIND_JOIN,
@@ -51,14 +53,15 @@ def pick(aux, places_at, count, source_at, to):
     """Read the elements, or rows, that indices name."""
     places, source, target = i8(places_at), f8(source_at), f8(to)
     length = length_of(aux)
-    blocks, columns, i = blocks_of(aux, count), columns_of(aux), 0
-    for block in range(blocks):
-        for _ in range(count // (blocks * columns)):
+    lines, columns, at, i = lines_of(aux, count), columns_of(aux), 0, 0
+    for block in range(blocks_of(aux, count)):
+        at = next_indices(aux, at)
+        for _ in range(lines):
             for column in range(columns):
-                start = start_of(aux, places[i], block, column)
+                start = start_of(aux, places[at], block, column)
                 for j in range(length):
                     target[i * length + j] = source[start + j]
-                i += 1
+                at, i = at + 1, i + 1
 
 
 @typed
@@ -67,15 +70,16 @@ def scatter(aux, places_at, count, source_at, to):
     places, source, target = i8(places_at), f8(source_at), f8(to)
     length, adds = length_of(aux), aux & KEEPS_WRITTEN
     pace = 0 if aux & FIELD_MASK == 1 else 1
-    blocks, columns, i = blocks_of(aux, count), columns_of(aux), 0
-    for block in range(blocks):
-        for _ in range(count // (blocks * columns)):
+    lines, columns, at, i = lines_of(aux, count), columns_of(aux), 0, 0
+    for block in range(blocks_of(aux, count)):
+        at = next_indices(aux, at)
+        for _ in range(lines):
             for column in range(columns):
-                start = start_of(aux, places[i], block, column)
+                start = start_of(aux, places[at], block, column)
                 for j in range(length):
                     value = source[(i * length + j) * pace]
                     target[start + j] = target[start + j] + value if adds else value
-                i += 1
+                at, i = at + 1, i + 1
 
 
 @typed

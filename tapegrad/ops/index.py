@@ -46,7 +46,21 @@ class _Hole:
 HOLE = _Hole()
 
 
+def only_dimension(plan: Any, ndim: int) -> int | None:
+    """Which dimension an index chooses from, if it takes those before it and behind it whole."""
+    *before, last = plan
+    if last is not HOLE:
+        return None
+    if len(before) == 1 and before[0] is Ellipsis:
+        return ndim - 1
+    return len(before) if all(part == slice(None) for part in before) else None
+
+
 def _index(x: Any, *others: Any, plan: Any) -> Any:
+    if len(plan) > 1 and others[0].dtype.kind == "i":
+        d = only_dimension(plan, x.ndim)
+        if d is not None:
+            return x.take(others[0], d)  # in C order, whereas an index turns its result
     return x[place(plan, others)]
 
 

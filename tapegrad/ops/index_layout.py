@@ -13,6 +13,7 @@ import numpy as np
 from tapegrad.kernels.sweep.sweep_abi import (
     EACH_BITS,
     FIELD,
+    FIELD_MASK,
     INDEX_LAST,
     KEEPS_WRITTEN,
     KIND_PICK,
@@ -20,10 +21,11 @@ from tapegrad.kernels.sweep.sweep_abi import (
     KIND_SELECT,
     KIND_TRIANGLE,
     LOWER,
+    SHARED,
     SMALL,
 )
 from tapegrad.ops.core import Op
-from tapegrad.ops.index import HOLE
+from tapegrad.ops.index import HOLE, only_dimension
 from tapegrad.ops.shape import tril
 from tapegrad.tape.shape_table import Shape
 
@@ -58,7 +60,8 @@ def _places(op: Op, shape: Shape, indices: list[Any], params: dict[str, Any]) ->
     """How an index array names places, or 0 if it does in a way that compiled code knows not.
 
     The second field of AUX holds how many elements a row has that is named as a whole, the third
-    how many an index can name.  Where elements are named, of rows along a dimension, the fourth
+    how many an index can name; SHARED says that the fourth holds the number of blocks in each of
+    which the same rows are named.  Where elements are named, of rows along a dimension, the fourth
     says how many in each row, and the second how far their elements are apart.
     """
     if len(indices) != 1 or not shape or not _plain(indices[0], INT64):
@@ -72,11 +75,15 @@ def _places(op: Op, shape: Shape, indices: list[Any], params: dict[str, Any]) ->
         if not 0 < index.size <= SMALL:
             return 0
         return int(inner << FIELD | shape[d] << 2 * FIELD | each << 3 * FIELD)
-    if params.get("plan", (HOLE,)) != (HOLE,) or params.get("dim", 0) != 0:
-        return 0
     if "dim" in params and index.ndim != 1:
         return 0
-    return math.prod(shape[1:]) << FIELD | shape[0] << 2 * FIELD
+    plan = params.get("plan", (HOLE,))
+    d = params["dim"] if "dim" in params else only_dimension(plan, len(shape))
+    if d is None:
+        return 0
+    blocks = math.prod(shape[:d])
+    shared = SHARED | blocks << 3 * FIELD if blocks != 1 else 0
+    return shared | math.prod(shape[d + 1 :]) << FIELD | shape[d] << 2 * FIELD
 
 
 def _put(op: Op, x: np.ndarray, arrays: list[Any], params: dict[str, Any]) -> int:
@@ -86,7 +93,8 @@ def _put(op: Op, x: np.ndarray, arrays: list[Any], params: dict[str, Any]) -> in
     if not places:
         return 0
     index: np.ndarray = indices[0]
-    count = index.size if "along" in op.moves else index.size * math.prod(x.shape[1:])
+    size = places >> 2 * FIELD & FIELD_MASK
+    count = index.size if "along" in op.moves else index.size * x.size // size
     if not writes(x, value, count):
         return 0
     size = np.size(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.kernels.large.launching import Array, known, loop
 from tapegrad.ops.core import table
+from tapegrad.ops.index import only_dimension
 from tapegrad.ops.large import COMPILED, SLOW_IN_NUMPY
 from tapegrad.parallel import large_elementwise
 from tapegrad.parallel.large_elementwise import address, launch
@@ -138,17 +140,25 @@ def index(x: Array, *others: Array, plan: Any) -> Any:
 
 
 def _add_rows(out: Array, index: Array, src: Array, dim: int) -> Any:
-    """Add rows to those that an index names."""
-    if dim or out.ndim < 2 or index.ndim != 1 or not (known(src) and out.flags.c_contiguous):
+    """Add rows to those that an index names, in each block of all that is before `dim`."""
+    if out.ndim < 2 or index.ndim != 1 or not (known(src) and out.flags.c_contiguous):
         return None
-    where = _places(index, out.shape[0])
-    if where is None or src.dtype != out.dtype or src.shape != (*index.shape, *out.shape[1:]):
+    before, size, behind = out.shape[:dim], out.shape[dim], out.shape[dim + 1 :]
+    where = _places(index, size)
+    if where is None or src.dtype != out.dtype or src.shape != (*before, *index.shape, *behind):
         return None
-    step = src.size // len(index) * out.itemsize
-    at = [len(index), step, address(src), address(where), address(out)]
-    by_element = [0, 0, out.itemsize, 0, out.itemsize]
+    blocks, n, item = prod(before), prod(behind), out.itemsize
+    if not behind:  # an index names single elements
+        flag = np.zeros(1, np.int64)
+        at = [address(src), address(where), address(out), 0, size, address(flag)]
+        by_row = [len(index) * item, 0, size * item, 0, 0, 0]
+        launch(loop("scatter_add", out), blocks, len(index), at, by_row)
+        return out
+    at = [len(index), n * item, address(src), address(where), address(out)]
+    by_block = [0, 0, len(index) * n * item, 0, size * n * item]
     # Threads take columns: two rows may be added to the same place.
-    launch(loop("add_rows", out), 1, step // out.itemsize, at, [], by_element, weight=len(index))
+    by_element = [0, 0, item, 0, item] if blocks == 1 else None
+    launch(loop("add_rows", out), blocks, n, at, by_block, by_element, weight=len(index))
     return out
 
 
@@ -171,12 +181,14 @@ def unselect(g: Array, index: Array, *, shape: tuple[int, ...], dim: int) -> Any
 
 def unindex(g: Array, *others: Array, shape: tuple[int, ...], plan: Any) -> Any:
     """Rows added to rows of zeros, for an index that names rows."""
-    if len(plan) != 1 or len(others) != 1 or not known(g) or others[0].ndim != 1:
+    dim = only_dimension(plan, len(shape)) if known(g) else None
+    if dim is None or others[0].dtype.char not in "lq":
         return None
-    index = others[0]
-    if index.dtype.char in "lq" and index.size and index.min() < 0:
-        index = np.where(index < 0, index + shape[0], index)
-    return _add_rows(np.zeros(shape, g.dtype), index, g, 0)
+    index = others[0].reshape(-1)
+    if index.size and index.min() < 0:
+        index = np.where(index < 0, index + shape[dim], index)
+    g = g.reshape(*shape[:dim], index.size, *shape[dim + 1 :])
+    return _add_rows(np.zeros(shape, g.dtype), index, g, dim)
 
 
 def select_rows(x: Array, index: Array, *, dim: int) -> Any:

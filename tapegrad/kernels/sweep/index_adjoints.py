@@ -11,6 +11,7 @@ from tapegrad.kernels.sweep.arena import data, give_back, saved, take
 from tapegrad.kernels.sweep.sweep_abi import (
     EACH_BITS,
     FIELD,
+    FIELD_MASK,
     INDEX_LAST,
     KEEPS_WRITTEN,
     KIND_ASSIGN,
@@ -21,11 +22,11 @@ from tapegrad.kernels.sweep.sweep_abi import (
     KIND_TRIANGLE,
     LOWER,
     PLACE_BITS,
+    SHARED,
     SweepFrame,
 )
 from tapegrad.kernels.sweep.view_adjoints import gather, row_count, row_length, row_pace, row_start
 
-FIELD_MASK = (1 << FIELD) - 1
 EACH_MASK = (1 << EACH_BITS) - 1
 PLACE_MASK = (1 << PLACE_BITS) - 1
 
@@ -69,9 +70,23 @@ def sound(frame, index, kind, aux, n):
 
 @typed
 def blocks_of(aux, count):
-    """How many blocks there are of which each index names a place in its own."""
+    """How many blocks there are of which each index names a place in its own, or in all."""
     each = (aux >> 3 * FIELD) & EACH_MASK
+    if aux & SHARED:
+        return each
     return count // (each * ((aux >> FIELD) & FIELD_MASK)) if each else 1
+
+
+@typed
+def by_element(aux):
+    """Whether indices name elements of blocks of their own, and not whole rows."""
+    return (aux >> 3 * FIELD) & EACH_MASK != 0 and aux & SHARED == 0
+
+
+@typed
+def next_indices(aux, at):
+    """Where the indices of a block begin, if those of the last one ended here."""
+    return 0 if aux & SHARED else at
 
 
 @typed
@@ -86,13 +101,19 @@ def start_of(aux, place, block, column):
 @typed
 def columns_of(aux):
     """How many indices stand beside each other: those of elements of rows that lie apart."""
-    return (aux >> FIELD) & FIELD_MASK if (aux >> 3 * FIELD) & EACH_MASK else 1
+    return (aux >> FIELD) & FIELD_MASK if by_element(aux) else 1
 
 
 @typed
 def length_of(aux):
     """How many elements each index names."""
-    return 1 if (aux >> 3 * FIELD) & EACH_MASK else (aux >> FIELD) & FIELD_MASK
+    return 1 if by_element(aux) else (aux >> FIELD) & FIELD_MASK
+
+
+@typed
+def lines_of(aux, count):
+    """How many lines of indices, each with as many as there are columns, a block has."""
+    return count if aux & SHARED else count // (blocks_of(aux, count) * columns_of(aux))
 
 
 @typed
@@ -101,14 +122,15 @@ def put_back(frame, header, aux, g, out):
     places, source, target = i8(data(frame, header)), f8(g), f8(out)
     length = length_of(aux)
     count = count_of(frame, header)
-    blocks, columns, i = blocks_of(aux, count), columns_of(aux), 0
-    for block in range(blocks):
-        for _ in range(count // (blocks * columns)):
+    lines, columns, at, i = lines_of(aux, count), columns_of(aux), 0, 0
+    for block in range(blocks_of(aux, count)):
+        at = next_indices(aux, at)
+        for _ in range(lines):
             for column in range(columns):
-                start = start_of(aux, places[i], block, column)
+                start = start_of(aux, places[at], block, column)
                 for j in range(length):
                     target[start + j] += source[i * length + j]
-                i += 1
+                at, i = at + 1, i + 1
 
 
 @typed
@@ -159,14 +181,15 @@ def blank(frame, index, kind, aux, n, out):
         return
     places, length = i8(data(frame, header)), length_of(aux)
     count = count_of(frame, header)
-    blocks, columns, i = blocks_of(aux, count), columns_of(aux), 0
-    for block in range(blocks):
-        for _ in range(count // (blocks * columns)):
+    lines, columns, at = lines_of(aux, count), columns_of(aux), 0
+    for block in range(blocks_of(aux, count)):
+        at = next_indices(aux, at)
+        for _ in range(lines):
             for column in range(columns):
-                start = start_of(aux, places[i], block, column)
+                start = start_of(aux, places[at], block, column)
                 for j in range(length):
                     target[start + j] = 0.0
-                i += 1
+                at += 1
 
 
 @typed
@@ -207,14 +230,15 @@ def written(frame, index, kind, aux, n, g, out):
     places, length = i8(data(frame, header)), length_of(aux)
     alone = aux & FIELD_MASK == 1
     count = count_of(frame, header)
-    blocks, columns, i = blocks_of(aux, count), columns_of(aux), 0
-    for block in range(blocks):
-        for _ in range(count // (blocks * columns)):
+    lines, columns, at, i = lines_of(aux, count), columns_of(aux), 0, 0
+    for block in range(blocks_of(aux, count)):
+        at = next_indices(aux, at)
+        for _ in range(lines):
             for column in range(columns):
-                start = start_of(aux, places[i], block, column)
+                start = start_of(aux, places[at], block, column)
                 for j in range(length):
                     target[0 if alone else i * length + j] += source[start + j]
-                i += 1
+                at, i = at + 1, i + 1
 
 
 def placed(frame_at, index, kind, aux, k, n, g, out):

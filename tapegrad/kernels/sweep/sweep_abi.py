@@ -104,13 +104,17 @@ LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends 
 
 SINGLE = 1 << DTYPE_SHIFT  # in the word of a record: float32
 FIELD = 15  # bits of a number in AUX where that holds several
+FIELD_MASK = (1 << FIELD) - 1
 DECIMAL_BITS = 9  # of the digits of a decimal number there; above them: how many are decimals
 # In AUX of what reads or writes at chosen places: see `tapegrad.ops.index_layout`.
 EACH_BITS, PLACE_BITS = 14, 32
-KEEPS_WRITTEN, INDEX_LAST, LOWER = 1 << 61, 1 << 62, 1 << 62
+SHARED, KEEPS_WRITTEN, INDEX_LAST, LOWER = 1 << 60, 1 << 61, 1 << 62, 1 << 62
 # Elements up to which the compiled sweep handles adjoints, and multiplies matrices, by itself;
 # from `tensor.SHORT` on arrays are computed by loops that threads share.
 SMALL = MATRIX = (1 << 14) - 1
+# In AUX of a product of matrices, in fields: rows, inner length, columns, how many products; which
+# factor is one for all of them.
+ONE_LEFT, ONE_RIGHT = 1 << 4 * FIELD, 2 << 4 * FIELD
 SYSTEM = 1024  # elements up to which a system of equations is solved within the compiled sweep
 CHUNK = 1 << 20  # bytes of the arena's first chunk; it must hold more than one record needs
 # In AUX of a factorization: rows and columns (of the right side, for systems), the number of

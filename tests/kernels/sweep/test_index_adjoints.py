@@ -34,6 +34,15 @@ PICKED = {
     "by a matrix": (lambda x: x[tg.tensor([[0, 1], [-1, 0]])], (3, 2)),
     "by a number": (lambda x: x[tg.tensor(1)], (3, 2)),
     "index_select": (lambda x: tg.index_select(x, 0, tg.tensor([2, 0, 0])), (3, 2)),
+    "index_select, columns": (lambda x: tg.index_select(x, 1, tg.tensor([2, 0, 0])), (2, 3)),
+    "index_select, in the middle": (
+        lambda x: tg.index_select(x, 1, tg.tensor([2, 0])),
+        (2, 3, 4),
+    ),
+    "columns": (lambda x: x[:, tg.tensor([2, 0, -1])], (2, 3)),
+    "in the middle": (lambda x: x[:, tg.tensor([[2, 0], [1, 1]])], (2, 3, 4)),
+    "last": (lambda x: x[..., tg.tensor([3, 3])], (2, 3, 4)),
+    "of one row": (lambda x: x[:, tg.tensor([2, 0, -1])], (1, 3)),
     "gather": (lambda x: tg.gather(x, 0, tg.tensor([2, 0, 0])), (3,)),
     "gather, each row": (lambda x: tg.gather(x, 1, tg.tensor([[2, 0], [1, 1]])), (2, 3)),
     "gather, one of each row": (lambda x: tg.gather(x, -1, tg.tensor([[2], [0]])), (2, 3)),
@@ -56,9 +65,8 @@ PICKED = {
 }
 GENERALLY = {
     "by two": (lambda x: x[tg.tensor([0, 1]), tg.tensor([1, 1])], (2, 3)),
-    "columns": (lambda x: x[:, tg.tensor([2, 0])], (2, 3)),
+    "of a part": (lambda x: x[:1, tg.tensor([2, 0])], (2, 3)),
     "by a mask": (lambda x: x[x.detach() > 0], (40,)),
-    "index_select, columns": (lambda x: tg.index_select(x, 1, tg.tensor([2, 0, 0])), (2, 3)),
     "gather, some rows": (lambda x: tg.gather(x, 1, tg.tensor([[2, 0]])), (2, 3)),
     "gather, more than fits": (
         lambda x: tg.gather(x, 1, tg.zeros(1, 40_000, dtype=tg.int64)),
@@ -72,6 +80,11 @@ GENERALLY = {
 FIRST, PAIRS = tg.tensor([2, 0]), tg.tensor([[2, 0], [1, 1]])
 
 
+def setting(x, key, value):
+    x[key] = value
+    return x
+
+
 # What is written (x is a result, v a vector of two numbers, m a matrix of two by two).
 WRITTEN = {
     "index_put": lambda x, v, m: tg.index_put(x[0], (FIRST,), v),
@@ -79,6 +92,10 @@ WRITTEN = {
     "index_put, added": lambda x, v, m: tg.index_put(x[0], (FIRST,), v, accumulate=True),
     "index_put, a number": lambda x, v, m: tg.index_put(x, (tg.tensor([1, 1]),), v[0]),
     "index_put, by a matrix": lambda x, v, m: tg.index_put(x[1], (PAIRS,), m),
+    "=, columns": lambda x, v, m: setting(x.clone(), (slice(None), FIRST), m),
+    "=, one column": lambda x, v, m: setting(x.clone(), (..., tg.tensor([1])), v[0]),
+    "index_add, columns": lambda x, v, m: tg.index_add(x, 1, tg.tensor([1, 1]), m),
+    "index_copy, columns": lambda x, v, m: tg.index_copy(x, 1, FIRST, m),
     "index_add": lambda x, v, m: tg.index_add(x[0], 0, tg.tensor([1, 1]), v),
     "index_add, rows": lambda x, v, m: tg.index_add(x, 0, tg.tensor([1, 1]), x * v[0]),
     "scatter": lambda x, v, m: tg.scatter(x, 1, PAIRS, m),
