@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bench.operations import Row
@@ -39,6 +41,11 @@ def taps(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.standard_normal((channels, channels, 3)) / 10
 
 
+def _larger(xp: Any, x: Any) -> Any:
+    """Images of twice the height and width."""
+    return xp.nn.functional.interpolate(x, scale_factor=2, mode="bilinear")
+
+
 FAMILIES: dict[str, list[Row]] = {
     "convolutions": [
         (".conv2d", lambda xp, x, w: xp.nn.functional.conv2d(x, w, padding=1),
@@ -50,5 +57,12 @@ FAMILIES: dict[str, list[Row]] = {
         (".conv_transpose2d", lambda xp, x, w: xp.nn.functional.conv_transpose2d(x, w),
          (images, filters), ()),
         (".conv1d", lambda xp, x, w: xp.nn.functional.conv1d(x, w), (lines, taps), ()),
+    ],
+    "pooling": [
+        (".max_pool2d", lambda xp, x: xp.nn.functional.max_pool2d(x, 2), (images,), ()),
+        (".avg_pool2d", lambda xp, x: xp.nn.functional.avg_pool2d(x, 2), (images,), ()),
+        (".adaptive_avg_pool2d", lambda xp, x: xp.nn.functional.adaptive_avg_pool2d(x, 4),
+         (images,), ()),
+        (".interpolate, bilinear", _larger, (images,), ()),
     ],
 }  # fmt: skip

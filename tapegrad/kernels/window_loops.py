@@ -117,14 +117,19 @@ def window_spread(first, last, table_at, x_at, to_at, p5, p6, p7):
                         at += 1
                     continue
                 for k in range(count[2]):
-                    d = ds[2 * i]
+                    share, d = x[at], ds[2 * i]
                     while d < ds[2 * i + 1]:
                         h = hs[2 * j]
                         while h < hs[2 * j + 1]:
-                            row, w = v * volume + (d * size[1] + h) * size[2], ws[2 * k]
-                            while w < ws[2 * k + 1]:
-                                to[row + w] += x[at]
-                                w += step[2]
+                            row = v * volume + (d * size[1] + h) * size[2]
+                            if step[2] == 1:
+                                for w in range(row + ws[2 * k], row + ws[2 * k + 1]):
+                                    to[w] += share
+                            else:
+                                w = ws[2 * k]
+                                while w < ws[2 * k + 1]:
+                                    to[row + w] += share
+                                    w += step[2]
                             h += step[1]
                         d += step[0]
                     at += 1

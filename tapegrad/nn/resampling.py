@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import floor, prod
 from typing import Any
 
@@ -56,9 +57,10 @@ def interpolate(
     if mode == "area":
         return POOLS[dims](x, new)
     for d in range(dims):
-        factor = None if factors is None else factors[d]
+        factor = None if factors is None else float(factors[d])
         around = _filtered if antialias else _neighbours
-        x = _resampled(x, d + 2, around(mode, old[d], new[d], factor, align_corners, x))
+        kind = x._a.dtype.type
+        x = _resampled(x, d + 2, around(mode, old[d], new[d], factor, bool(align_corners), kind))
     return x
 
 
@@ -134,8 +136,9 @@ def _sizes(old: Sizes, size: Any, scale_factor: Any) -> tuple[Sizes, Sequence[fl
     return tuple([floor(n * float(f)) for n, f in zip(old, many, strict=True)]), many
 
 
+@lru_cache(256)
 def _neighbours(
-    mode: str, old: int, new: int, factor: float | None, align_corners: Any, x: Tensor
+    mode: str, old: int, new: int, factor: float | None, align_corners: bool, kind: Any
 ) -> Neighbours:
     """Of each new element on an axis the old ones that it lies between."""
     last = old - 1
@@ -144,7 +147,6 @@ def _neighbours(
         shift = np.float32(0.5 if mode == "nearest-exact" else 0)
         found = np.floor((np.arange(new, dtype=np.float32) + shift) * step)
         return [(np.minimum(found.astype(np.int64), last), None)]
-    kind = x._a.dtype.type
     at = np.arange(new, dtype=kind)
     if align_corners:
         at = at * (kind(last) / kind(new - 1) if new > 1 else kind(0))
@@ -163,11 +165,11 @@ def _neighbours(
     return [(np.clip(place + k - 1, 0, last), w) for k, w in enumerate(weights)]
 
 
+@lru_cache(256)
 def _filtered(
-    mode: str, old: int, new: int, factor: float | None, align_corners: Any, x: Tensor
+    mode: str, old: int, new: int, factor: float | None, align_corners: bool, kind: Any
 ) -> Neighbours:
     """The same where a filter, wider the smaller the new size, reads what it covers."""
-    kind = x._a.dtype.type
     if align_corners:
         step = kind(old - 1) / kind(new - 1) if new > 1 else kind(0)
     else:
