@@ -24,6 +24,12 @@ def mat(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.standard_normal((n, n))
 
 
+def batch(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Four squares of n*n/4 numbers each, or a few more."""
+    side = -(-n // 2)
+    return rng.standard_normal((4, side, side))
+
+
 def row(rng: np.random.Generator, n: int) -> np.ndarray:
     """A vector of n normal numbers."""
     return rng.standard_normal(n)
@@ -141,6 +147,8 @@ FAMILIES: dict[str, list[Row]] = {
     "products": [
         ("mm", lambda xp, a, b: xp.mm(a, b), (mat, mat), ()),
         ("matmul, transposed", lambda xp, a, b: a @ b.T, (mat, mat), ()),
+        ("matmul, a batch", lambda xp, a, b: a @ b, (batch, batch), ()),
+        ("matmul, a batch by a matrix", lambda xp, a, b: a @ b[0].T, (batch, batch), ()),
         ("mv", lambda xp, a, x: xp.mv(a, x), (mat, row), ()),
         ("dot", lambda xp, x, y: xp.dot(x, y), (vec, vec), ()),
         ("outer", lambda xp, x, y: xp.outer(x, y), (row, row), ()),

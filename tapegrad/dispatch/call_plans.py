@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dispatch.record_layout import address
-from tapegrad.native.abi import JOIN, CallPlan, Plan
+from tapegrad.native.abi import JOIN, MOST_DIMENSIONS, CallPlan, Plan
 from tapegrad.ops.core import Op
 from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import DTYPE_BITS, SAVES
@@ -60,7 +60,7 @@ def call_plan(
         "itemsize": y.itemsize,
         **{name: tail_at if value is None else value for name, value in fields.items()},
         "ndim": y.ndim, "lengths": at + 8 * Plan.SIZE,
-        "own_lengths": (0, 0), "short": id(short), "shape": shapes.number(y.shape),
+        "own_lengths": (0,) * MOST_DIMENSIONS, "short": id(short), "shape": shapes.number(y.shape),
         "word": op.code | DTYPE_BITS[y.dtype] | SAVES | layout[0], "aux": layout[1],
         "reads": (*reads, 0, 0)[:3], "extra": id(extra),
     }  # fmt: skip

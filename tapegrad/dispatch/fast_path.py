@@ -28,6 +28,7 @@ from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.record_layout import classes, matrix_layout
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.elementwise import Lazy
+from tapegrad.ops.linalg import matrix_products
 from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import (
     CLASS_SHIFT,
@@ -333,11 +334,15 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
 
 
 def product(s: int, sb: int, dtype: Any = F8) -> tuple[int, int, int, Any]:
-    """Plan a product of matrices or vectors: the result's shape, bits, AUX, and saved values."""
+    """Plan products of matrices or vectors: the result's shape, bits, AUX, and saved values.
+
+    The factors have one batch, or one of them is a matrix or a vector.
+    """
     a, b = shapes.shapes[s], shapes.shapes[sb]
     found: tuple[int, int, int, Any] = (-1, 0, 0, None)
-    if len(a) in (1, 2) and len(b) in (1, 2) and a[-1] == b[0]:
-        number = shapes.number((*a[:-1], *b[1:]))
+    alike = not a[:-2] or not b[:-2] or a[:-2] == b[:-2]
+    if a and b and alike and a[-1] == b[-2:][0]:
+        number = shapes.number((*(a[:-2] or b[:-2]), *a[-2:-1], *b[-1:][: len(b) - 1]))
         layout = None if dtype.kind == "c" else matrix_layout(a, b)
         bits, aux = (GENERAL, 0) if layout is None else layout
         found = (number, bits, aux, ({}, ((a, dtype), (b, dtype))))
@@ -347,7 +352,7 @@ def product(s: int, sb: int, dtype: Any = F8) -> tuple[int, int, int, Any]:
 
 
 def matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
-    """The function of the matrix product of two matrices or vectors."""
+    """The function of products of matrices and vectors."""
     _set_short(op, _matmul(op, otherwise))
     return _of_two(op)
 
@@ -378,7 +383,7 @@ def _matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, A
         if s < 0:
             return otherwise(input, other)
         a, b = input._a, other._a
-        r = a.dot(b)
+        r = a.dot(b) if a.ndim < 3 and b.ndim < 3 else matrix_products(a, b)
         t = _new(Tensor)
         t._a = r if s else np.asarray(r)
         t._s = s

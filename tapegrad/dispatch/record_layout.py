@@ -7,6 +7,7 @@ and their records are left to their rules.
 from __future__ import annotations
 
 import ctypes
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     FACTOR_FLAGS,
     FACTOR_ROWS,
     FACTOR_SIDE,
+    FIELD,
     KIND_ASSIGN,
     KIND_CONVOLUTION,
     KIND_FACTOR,
@@ -29,6 +31,8 @@ from tapegrad.kernels.sweep.sweep_abi import (
     KIND_SUM,
     KIND_TRIANGLE,
     MATRIX,
+    ONE_LEFT,
+    ONE_RIGHT,
     PLACE_BITS,
     SMALL,
     SYSTEM,
@@ -193,14 +197,18 @@ def _remember(key: Any, found: Layout) -> Layout:
 
 
 def matrix_layout(a: Shape, b: Shape) -> Layout:
-    """The layout of a matrix or vector product small enough for the compiled sweep."""
-    if len(a) > 2 or len(b) > 2:
+    """The layout of products of matrices or vectors that are small enough for the compiled sweep.
+
+    Both factors have the same batch, or one of them serves all products.
+    """
+    if a[:-2] and b[:-2] and a[:-2] != b[:-2]:
         return None
-    m = a[0] if len(a) == 2 else 1
-    inner, cols = a[-1], b[1] if len(b) == 2 else 1
-    if max(m * inner, inner * cols, m * cols) > MATRIX or not m * inner * cols:
+    batch = prod(a[:-2] or b[:-2])
+    m, inner, cols = a[-2] if len(a) > 1 else 1, a[-1], b[-1] if len(b) > 1 else 1
+    if max(prod(a), prod(b), batch * m * cols) > MATRIX or not prod(a) * prod(b):
         return None
-    return 0, m | inner << 20 | cols << 40
+    one = (0 if a[:-2] else ONE_LEFT) | (0 if b[:-2] else ONE_RIGHT)
+    return 0, m | inner << FIELD | cols << 2 * FIELD | batch << 3 * FIELD | one
 
 
 def _convolved(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, Any]) -> Layout:

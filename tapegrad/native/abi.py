@@ -315,6 +315,9 @@ class CachedViews(NamedTuple):
 UNARY, BINARY, TERNARY, MATMUL, REDUCTION, CHANGE, PLANNED, VIEW = range(8)
 
 
+MOST_DIMENSIONS = 8  # of a product of matrices
+
+
 class Plan(WordStruct):
     """What a call computes and records: from operands by loops to a result and its record."""
 
@@ -328,7 +331,7 @@ class Plan(WordStruct):
     dtype: int  # if it is none of real numbers that take so many bytes, as operands do; or 0
     ndim: int
     lengths: int  # their address
-    own_lengths: Annotated[Any, 2]
+    own_lengths: Annotated[Any, MOST_DIMENSIONS]
     short: int  # what its Tensor has for `_s`, or 0: that follows from `shape`
     # the loops
     loops: int  # see `UFUNC`

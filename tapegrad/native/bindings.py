@@ -373,7 +373,7 @@ class Bindings:
         self._line(self.broadcasts, one, two, dtype, one, 0, 0, id(extra))
 
     def learn_matmul(self, one: int, two: int, dtype: int) -> None:
-        """Fill in the line of the shapes of two matrices or vectors that are multiplied."""
+        """Fill in the line of the shapes of matrices or vectors that are multiplied."""
         found, bits, aux, extra = (
             fast_path.product(one, two, DTYPES[dtype])
             if dtype

@@ -15,7 +15,7 @@ from tapegrad.kernels.memory import (
     room_i8,
 )
 from tapegrad.kernels.sweep.arena import has_nan
-from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, FIELD
+from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, FIELD, FIELD_MASK
 from tapegrad.native.abi import (
     FORM,
     GEMM,
@@ -60,7 +60,6 @@ from tapegrad.native.row_passes import run_passes
 from tapegrad.tape.tape import COLUMN, FLAT
 from tapegrad.tape.tape import SCALAR as AS_SCALAR
 
-MASK = (1 << FIELD) - 1
 UNSURE = -1  # in place of exceptions: Python has to compute it
 
 
@@ -161,36 +160,59 @@ def run_sum(frame, operands, plan, result):
 
 
 @typed
-def run_gemm(frame, operands, plan, result):
-    """Multiply two matrices; a vector has one row, or one column.
+def matrix_at(array, index):
+    """The address of one matrix of a batch, in whatever order that lies."""
+    at, lengths, steps = i8(array)[ARRAY_DATA], i8(i8(array)[ARRAY_SHAPE]), i8(i8(array)[STRIDES])
+    for d in range(i4(array + NDIM)[0] - 3, -1, -1):
+        at += index % lengths[d] * steps[d]
+        index //= lengths[d]
+    return at
 
-    NumPy's loop takes the lengths of one product and the steps along each dimension.
+
+@typed
+def run_gemm(frame, operands, plan, result):
+    """Multiply matrices; a vector has one row, or one column.
+
+    NumPy's loop takes how many products there are along one dimension of a batch, the lengths of
+    one, and the steps along each dimension.
     """
     a, b, itemsize = operands.array, operands[1].array, plan.itemsize
+    rows, columns, batch, along = i4(a + NDIM)[0] - 2, i4(b + NDIM)[0] - 2, 1, 1
     arguments, size, paces = room_i8(3), room_i8(4), room_i8(9)
     of_a, of_b, at_a, at_b = i8(a)[ARRAY_SHAPE], i8(b)[ARRAY_SHAPE], i8(a)[STRIDES], i8(b)[STRIDES]
-    size[0], size[1], size[2], size[3] = 1, 1, i8(of_b)[0], 1
-    paces[4], paces[5] = i8(at_a)[i4(a + NDIM)[0] - 1], i8(at_b)[0]
-    if i4(a + NDIM)[0] == 2:
-        size[1], paces[3] = i8(of_a)[0], i8(at_a)[0]
-    if i4(b + NDIM)[0] == 2:
-        size[3], paces[6] = i8(of_b)[1], i8(at_b)[1]
-    paces[7], paces[8] = itemsize * size[3], itemsize
-    arguments[0], arguments[1] = i8(a)[ARRAY_DATA], i8(b)[ARRAY_DATA]
-    arguments[2] = i8(result)[ARRAY_DATA]
+    size[1], size[2], size[3] = 1, i8(of_b)[max(columns, 0)], 1
+    paces[4], paces[5] = i8(at_a)[rows + 1], i8(at_b)[max(columns, 0)]
+    if rows >= 0:
+        size[1], paces[3] = i8(of_a)[rows], i8(at_a)[rows]
+    if columns >= 0:
+        size[3], paces[6] = i8(of_b)[columns + 1], i8(at_b)[columns + 1]
+    for d in range(max(rows, columns)):
+        along = i8(of_a if rows > columns else of_b)[d]
+        batch *= along
+    if columns <= 0 and i4(a + FLAGS)[0] & ALIGNED_IN_C_ORDER == ALIGNED_IN_C_ORDER:
+        size[1], batch, along = size[1] * batch, 1, 1  # rows of one matrix
+    each = itemsize * size[1] * size[3]
+    paces[0] = i8(at_a)[rows - 1] if rows > 0 else 0
+    paces[1] = i8(at_b)[columns - 1] if columns > 0 else 0
+    paces[2], paces[7], paces[8] = each, itemsize * size[3], itemsize
     loop, data = frame.matmul_loop, frame.matmul_data
     if itemsize == F4_SIZE:
         loop, data = frame.matmul_loop_f4, frame.matmul_data_f4
     elif itemsize == C16_SIZE:
         loop, data = frame.matmul_loop_c16, frame.matmul_data_c16
-    return call4(loop, address(arguments), address(size), address(paces), data)
+    for first in range(0, batch, along):
+        size[0] = along
+        arguments[0], arguments[1] = matrix_at(a, first), matrix_at(b, first)
+        arguments[2] = i8(result)[ARRAY_DATA] + first * each
+        call4(loop, address(arguments), address(size), address(paces), data)
+    return 0
 
 
 @typed
 def run_rows(plan, source, to):
     """Compute along a dimension."""
-    n, inner = (plan.rows >> FIELD) & MASK, (plan.rows >> 2 * FIELD) & MASK
-    outer = (plan.rows & MASK) // (n * inner)
+    n, inner = (plan.rows >> FIELD) & FIELD_MASK, (plan.rows >> 2 * FIELD) & FIELD_MASK
+    outer = (plan.rows & FIELD_MASK) // (n * inner)
     call8(plan.loop, n, inner, outer, source, to, plan.rows >> 3 * FIELD, 0, 0)
     return 1
 

@@ -17,6 +17,7 @@ from tapegrad.native.abi import (
     KERNEL,
     KEY_BITS,
     MIDDLE,
+    MOST_DIMENSIONS,
     NUMBER,
     OF_F4,
     OF_F8,
@@ -278,7 +279,7 @@ def plan_sum(frame, row_at, code, operands, itemsize, plan):
 
 @typed
 def plan_matmul(frame, row_at, operands, itemsize, plan):
-    """Compute the product of two matrices or vectors."""
+    """Compute products of matrices or vectors."""
     second = operands[1]
     if operands.tensor == 0 or second.tensor == 0:
         return REFUSED
@@ -289,15 +290,21 @@ def plan_matmul(frame, row_at, operands, itemsize, plan):
     line, a, b = ShapeLine(line_at), operands.array, second.array
     if line.shape < 0:
         return REFUSED
-    lengths, ndim, elements = plan.own_lengths, 0, i8(i8(b)[ARRAY_SHAPE])[0]
-    if i4(a + NDIM)[0] == 2:
-        lengths[0] = i8(i8(a)[ARRAY_SHAPE])[0]
-        elements *= lengths[0]
-        ndim = 1
-    if i4(b + NDIM)[0] == 2:
-        lengths[ndim] = i8(i8(b)[ARRAY_SHAPE])[1]
-        elements *= lengths[ndim]
+    rows, columns, lengths = i4(a + NDIM)[0] - 2, i4(b + NDIM)[0] - 2, plan.own_lengths
+    many, ndim, elements = (a if rows > columns else b), 0, i8(i8(b)[ARRAY_SHAPE])[max(columns, 0)]
+    if max(rows, columns) > MOST_DIMENSIONS - 2:
+        return REFUSED
+    for d in range(max(rows, columns)):
+        lengths[ndim] = i8(i8(many)[ARRAY_SHAPE])[d]
         ndim += 1
+    if rows >= 0:
+        lengths[ndim] = i8(i8(a)[ARRAY_SHAPE])[rows]
+        ndim += 1
+    if columns >= 0:
+        lengths[ndim] = i8(i8(b)[ARRAY_SHAPE])[columns + 1]
+        ndim += 1
+    for d in range(ndim):
+        elements *= lengths[d]
     if elements == 0:
         return REFUSED
     plan.ndim = ndim

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -40,13 +41,27 @@ def diagonal_matrix(x: Any) -> Any:
     return diagonal_embed(x, shape=(*x.shape, x.shape[-1]), offset=0, dim1=n - 1, dim2=n)
 
 
+def matrix_products(a: Any, b: Any) -> Any:
+    """``a @ b``; of matrices with one other all rows are multiplied by one call of BLAS.
+
+    >>> import numpy as np
+    >>> from tapegrad.ops.linalg import matrix_products
+    >>> matrix_products(np.ones((2, 3, 4)), np.ones((4, 5))).shape
+    (2, 3, 5)
+    """
+    if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:
+        *outer, inner = a.shape
+        return np.matmul(a.reshape(prod(outer), inner), b).reshape(*outer, b.shape[1])
+    return np.matmul(a, b)
+
+
 def _strong_matmul(a: Any, b: Any) -> Any:
     """A matrix product in which a factor that is exactly zero gives zero, even against infinity."""
     with np.errstate(all="ignore"):
         if a.shape[-1] == 1 and a.ndim == b.ndim == 2:
             out = a * b  # NumPy's matmul does not see that this is a product of two vectors
         else:
-            out = np.matmul(a, b)
+            out = matrix_products(a, b)
         if out.size > a.size + b.size and _finite(a) and _finite(b):
             return out
         if np.isnan(np.add.reduce(out, axis=None)) and not (_finite(a) and _finite(b)):
@@ -76,6 +91,10 @@ def _right(g: Any, a: Any, a_spec: Any, b_spec: Any) -> Any:
     gm = unsqueeze(g, dims=(len(g.shape),)) if b1 else g
     gm = unsqueeze(gm, dims=(len(gm.shape) - 1,)) if a1 else gm
     am = unsqueeze(a, dims=(0,)) if a1 else a
+    if len(am.shape) > 2 and len(b_spec.shape) < 3:  # one product, not a batch that is added up
+        rows = prod(am.shape[:-1])
+        am = reshape(am, shape=(rows, am.shape[-1]))
+        gm = reshape(gm, shape=(rows, gm.shape[-1]))
     out = product(transposed(am), gm)
     return _fit(out, b_spec.shape, vector_axis=-1 if b1 else None)
 
@@ -88,7 +107,7 @@ def _fit(out: Any, shape: Any, vector_axis: int | None) -> Any:
 
 
 # fmt: off
-matmul = custom("matmul", np.matmul, complex=ANALYTIC,
+matmul = custom("matmul", matrix_products, complex=ANALYTIC,
                 a=lambda g, b, a_spec, b_spec: _left(g, b, a_spec, b_spec),
                 b=lambda g, a, a_spec, b_spec: _right(g, a, a_spec, b_spec), grad_name="Mm",
                 multilinear=True, sweep=KIND_MATMUL)

@@ -26,7 +26,7 @@ from tapegrad.kernels.sweep.arena import (
     wanted,
     widened,
 )
-from tapegrad.kernels.sweep.matmul_adjoints import factor, factor_by_blas
+from tapegrad.kernels.sweep.matmul_adjoints import factor, factor_size
 from tapegrad.kernels.sweep.reachability import (
     find,
     input_at,
@@ -41,6 +41,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     ALIGNED_IN_C_ORDER,
     DONE,
     FIELD,
+    FIELD_MASK,
     FREE_LISTS,
     KIND_ASSIGN,
     KIND_AXIS,
@@ -88,7 +89,6 @@ from tapegrad.tape.tape import (
     WORD,
 )
 
-FIELD_MASK = (1 << FIELD) - 1
 HANDS_BACK = GENERAL | HOOKED
 NEEDS_MORE = HOOKED | PACKED | (2 << DTYPE_SHIFT)  # than to call the rule of a function
 UNIT = 0x3FF0000000000000  # the bits of 1.0
@@ -133,8 +133,7 @@ def input_size(frame, kind, word, n, aux, k):
     if KIND_PICK <= kind <= KIND_TRIANGLE:
         return place_size(kind, n, aux, k)
     if kind == KIND_MATMUL:
-        m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
-        return m * inner if k == 0 else inner * cols
+        return factor_size(aux, k)
     if kind >= KIND_SOLVE:
         return 0  # it was small when it was recorded
     how = (word >> (16 + 2 * k)) & 3
@@ -301,7 +300,7 @@ def add_adjoint(frame, record, index, kind, k, g, n, size, out, fresh, is_f4):
     if kind == KIND_VIEW:
         scatter(i8(frame.views + 8 * record[AUX]), g, out, fresh, False)
     elif kind == KIND_MATMUL:
-        factor(frame, record, index, k, g, out, fresh, is_f4)
+        factor(frame, record, index, k, g, out, fresh, is_f4, 0)
     elif kind == KIND_AXIS:
         axis_adjoint(frame, record, index, n, g, out, fresh, is_f4)
     else:
@@ -325,7 +324,7 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
         elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
     else:
         is_f4 = itemsize == 4
-        if kind == KIND_MATMUL and factor_by_blas(frame, record, index, k, g, out, fresh, is_f4):
+        if kind == KIND_MATMUL and factor(frame, record, index, k, g, out, fresh, is_f4, 1):
             return
         moves = kind == KIND_VIEW or kind == KIND_JOIN
         if moves and moved(frame, record, kind, k, g, out, fresh, is_f4):

@@ -11,8 +11,25 @@ from tapegrad.kernels.sweep.arena import (
     stride,
     widened,
 )
+from tapegrad.kernels.sweep.sweep_abi import (
+    ALIGNED_IN_C_ORDER,
+    FIELD,
+    FIELD_MASK,
+    ONE_LEFT,
+    ONE_RIGHT,
+)
 from tapegrad.kernels.sweep.view_adjoints import clear
 from tapegrad.tape.tape import AUX
+
+TINY = 64  # multiplications for which BLAS takes longer to be called than loops to be done
+
+
+@typed
+def factor_size(aux, k):
+    """How many elements a factor of a product has."""
+    m, inner, cols = aux & FIELD_MASK, aux >> FIELD & FIELD_MASK, aux >> 2 * FIELD & FIELD_MASK
+    batch = 1 if aux & (ONE_RIGHT if k else ONE_LEFT) else aux >> 3 * FIELD & FIELD_MASK
+    return batch * inner * (cols if k else m)
 
 
 @typed
@@ -50,21 +67,26 @@ def gemm(frame, is_f4, first_turned, second_turned, m, n, k, a, lda, b, ldb, fre
 
 
 @typed
-def by_blas(frame, is_f4, k, at, s0, s1, g, out, m, inner, cols, fresh):
-    """Add the adjoint of a factor by BLAS; False where that cannot read the other, at `at`.
+def readable(is_f4, at, s0, s1, rows, width):
+    """Whether BLAS can read a matrix and no number in it is infinite or NaN.
 
-    Nor may a number in that be infinite or NaN, for a zero of g contributes zero.
+    A zero of an adjoint contributes zero even beside such a number.
     """
-    rows, width = inner if k == 0 else m, cols if k == 0 else inner
     order = blas_order(s0, s1, rows, width)
     if order == 0:
         return False
-    if is_f4:
-        if not (finite_f4(at, s0, s1, rows, width) if order == 1
-                else finite_f4(at, s1, s0, width, rows)):  # fmt: skip
-            return False
-    elif not all_finite(at, s0, s1, rows, width):
-        return False
+    if not is_f4:
+        return all_finite(at, s0, s1, rows, width)
+    if order == 1:
+        return finite_f4(at, s0, s1, rows, width)
+    return finite_f4(at, s1, s0, width, rows)
+
+
+@typed
+def by_blas(frame, is_f4, k, at, s0, s1, g, out, m, inner, cols, fresh):
+    """Add the adjoint of a factor, the other being the matrix at `at`, which is `readable`."""
+    rows, width = inner if k == 0 else m, cols if k == 0 else inner
+    order = blas_order(s0, s1, rows, width)
     pace = max(s0, width) if order == 1 else max(s1, rows)
     if k == 0:
         gemm(
@@ -74,7 +96,6 @@ def by_blas(frame, is_f4, k, at, s0, s1, g, out, m, inner, cols, fresh):
         gemm(
             frame, is_f4, False, order == 1, cols, inner, m, g, cols, at, pace, fresh, out, cols
         )  # fmt: skip
-    return True
 
 
 @typed
@@ -109,12 +130,10 @@ def right_adjoint(at, s0, s1, g, out, m, inner, cols, fresh):
 
 
 @typed
-def strides(frame, record, index, k, is_f4):
+def strides(frame, header, m, inner, cols, k, is_f4):
     """How far rows and columns of the other factor than k are apart, in elements."""
-    aux = record[AUX]
-    m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
-    header, shift = saved(frame, index, 1 - k), 2 if is_f4 else 3
-    s0, s1 = stride(header, frame, 0, shift), stride(header, frame, 1, shift)
+    first, shift = max(i4(header + frame.array_strides - 16)[0] - 2, 0), 2 if is_f4 else 3
+    s0, s1 = stride(header, frame, first, shift), stride(header, frame, first + 1, shift)
     if k == 0 and cols == 1:  # a vector, or a single column: its one stride is that along `inner`
         s1 = 1
     if k == 1 and m == 1:
@@ -123,21 +142,20 @@ def strides(frame, record, index, k, is_f4):
 
 
 @typed
-def factor_by_blas(frame, record, index, k, g, out, fresh, is_f4):
-    """Add the adjoint of one factor of a matrix product, if BLAS can do it."""
-    aux, at = record[AUX], data(frame, saved(frame, index, 1 - k))
-    m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
-    s0, s1 = strides(frame, record, index, k, is_f4)
-    return by_blas(frame, is_f4, k, at, s0, s1, g, out, m, inner, cols, fresh)
+def matrix_of(frame, header, index):
+    """The address of one matrix of a kept array, in whatever order its batch lies."""
+    place, at = header + frame.array_strides, data(frame, header)
+    lengths, steps = i8(i8(place - 8)[0]), i8(i8(place)[0])
+    for d in range(i4(place - 16)[0] - 3, -1, -1):
+        at += index % lengths[d] * steps[d]
+        index //= lengths[d]
+    return at
 
 
 @typed
-def factor(frame, record, index, k, g, out, fresh, is_f4):
-    """`factor_by_blas` without BLAS, in float64; `is_f4`: saved values are float32."""
-    aux, at = record[AUX], data(frame, saved(frame, index, 1 - k))
-    m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
+def by_loops(frame, is_f4, k, at, s0, s1, g, out, m, inner, cols, fresh):
+    """`by_blas` without BLAS, for any numbers; adjoints are of float64."""
     rows, width = inner if k == 0 else m, cols if k == 0 else inner
-    s0, s1 = strides(frame, record, index, k, is_f4)
     if is_f4:
         at = widened(frame, at, rows, width, s0, s1)
         s0, s1 = width, 1
@@ -147,3 +165,39 @@ def factor(frame, record, index, k, g, out, fresh, is_f4):
         right_adjoint(at, s0, s1, g, out, m, inner, cols, fresh)
     if is_f4:
         give_back(frame, at, rows * width * 8)
+
+
+@typed
+def factor(frame, record, index, k, g, out, fresh, is_f4, blas):
+    """Add the adjoint of one factor of a product of matrices, or of each product of a batch.
+
+    With `blas` all is of one type, and False says that BLAS cannot do it.  Without it adjoints are
+    of float64, and `is_f4` says that kept values are of float32.
+    """
+    aux, header = record[AUX], saved(frame, index, 1 - k)
+    m, inner, cols = aux & FIELD_MASK, aux >> FIELD & FIELD_MASK, aux >> 2 * FIELD & FIELD_MASK
+    batch, serves_all = aux >> 3 * FIELD & FIELD_MASK, aux & (ONE_RIGHT if k else ONE_LEFT)
+    s0, s1 = strides(frame, header, m, inner, cols, k, is_f4)
+    in_order = i4(header + frame.array_flags)[0] & ALIGNED_IN_C_ORDER == ALIGNED_IN_C_ORDER
+    if aux & ONE_RIGHT and (k == 0 or in_order):
+        m, batch = m * batch, 1  # rows of one matrix
+        if k == 1:
+            s0, s1 = inner, 1
+    rows, width = inner if k == 0 else m, cols if k == 0 else inner
+    if batch > 1 and m * inner * cols <= TINY and not is_f4:
+        blas = 0
+    if blas:
+        for i in range(batch):
+            if not readable(is_f4, matrix_of(frame, header, i), s0, s1, rows, width):
+                return False
+    size = 4 if blas and is_f4 else 8
+    step = 0 if serves_all else size * inner * (m if k == 0 else cols)
+    for i in range(batch):
+        at, begin = matrix_of(frame, header, i), fresh and (i == 0 or not serves_all)
+        if blas:
+            by_blas(frame, is_f4, k, at, s0, s1, g, out, m, inner, cols, begin)
+        else:
+            by_loops(frame, is_f4, k, at, s0, s1, g, out, m, inner, cols, begin)
+        g += size * m * cols
+        out += step
+    return True

@@ -12,7 +12,7 @@ from tests.conformance.checks import rules_only
 pytestmark = pytest.mark.tapegrad_only("compares the compiled sweep with the one in Python")
 
 
-def both(build, **options):
+def both(build, tolerance=1e-12, **options):
     """The gradients by the sweep and by Python, of a function that gives a root and its inputs."""
     found = []
     for native in (True, False):
@@ -27,7 +27,7 @@ def both(build, **options):
         if a is None or b is None:
             assert a is b
         else:
-            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12, atol=1e-14)
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=tolerance, atol=tolerance / 100)
     return found[0]
 
 
@@ -117,6 +117,62 @@ def test_matrix_products_of_any_strides(left, right, transposed):
         return (tg.tanh(x) @ y + x @ tg.tanh(y)).sum(), [a, b]
 
     both(build)
+
+
+BATCHES = [
+    ((2, 3, 4), (4, 5)), ((2, 3, 4), (4,)), ((4,), (2, 4, 5)), ((3, 4), (2, 4, 5)),
+    ((2, 3, 4), (2, 4, 5)), ((2, 6, 3, 4), (2, 6, 4, 5)), ((2, 6, 3, 4), (4, 5)),
+    ((5, 4), (2, 6, 4, 3)), ((2, 3, 1, 4), (2, 3, 4, 1)), ((1, 3, 4), (4, 2)),
+    ((1, 3, 4), (1, 4, 1)),
+]  # fmt: skip
+
+
+def laid_out(shape, how, dtype):
+    """A leaf, and a view of it of a shape: its matrices by columns, the batch turned, or both."""
+    if how == "columns" and len(shape) > 1:
+        x = leaf(*shape[:-2], shape[-1], shape[-2], dtype=dtype)
+        return x, x.mT
+    if how == "batch" and len(shape) > 3:
+        x = leaf(shape[1], shape[0], *shape[2:], dtype=dtype)
+        return x, x.transpose(0, 1)
+    if how == "heads" and len(shape) > 3:  # as in attention
+        x = leaf(shape[0], shape[2], shape[1], shape[3], dtype=dtype)
+        return x, x.transpose(1, 2)
+    x = leaf(*shape, dtype=dtype)
+    return x, x
+
+
+@pytest.mark.parametrize("infinite", [False, True])
+@pytest.mark.parametrize("dtype", [tg.float64, tg.float32], ids=str)
+@pytest.mark.parametrize("how", ["", "columns", "batch", "heads"])
+@pytest.mark.parametrize(("left", "right"), BATCHES, ids=str)
+def test_products_of_a_batch(left, right, how, dtype, infinite):
+    """Each matrix of a batch counts for itself, in whatever order they lie."""
+
+    def build():
+        a, x = laid_out(left, how, dtype)
+        b, y = laid_out(right, "columns" if how == "heads" else "", dtype)
+        product = x @ y
+        weights = tg.rand(*product.shape, dtype=dtype)
+        if infinite:
+            with tg.no_grad():
+                a.view(-1)[1] = float("inf")
+                b.view(-1)[0] = float("nan")
+            weights.zero_()
+        return (tg.tanh(x) @ y * weights).sum() + (x @ tg.sin(y) * weights).sum(), [a, b]
+
+    both(build, tolerance=1e-12 if dtype is tg.float64 else 1e-5)
+
+
+def test_products_of_a_batch_need_no_python(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("handed back to Python")
+
+    x, w, b = leaf(2, 3, 4), leaf(5, 4), leaf(2, 5, 3)
+    monkeypatch.setattr(sweep, "contributions", refuse)
+    (x @ w.T @ b @ b.mT).sum().backward()
+    assert x.grad.shape == x.shape
+    assert w.grad.shape == w.shape
 
 
 @pytest.mark.parametrize("turned", [False, True])
