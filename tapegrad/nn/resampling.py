@@ -16,6 +16,7 @@ from tapegrad.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adapti
 from tapegrad.tensor import Tensor, wrap
 
 Sizes = tuple[int, ...]
+Dtype = np.dtype[Any]
 # A point on an axis: the elements that it lies between, each with its weight.
 Neighbours = Sequence[tuple[np.ndarray, np.ndarray | None]]
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
@@ -59,8 +60,9 @@ def interpolate(
     for d in range(dims):
         factor = None if factors is None else float(factors[d])
         around = _filtered if antialias else _neighbours
-        kind = x._a.dtype.type
-        x = _resampled(x, d + 2, around(mode, old[d], new[d], factor, bool(align_corners), kind))
+        x = _resampled(
+            x, d + 2, around(mode, old[d], new[d], factor, bool(align_corners), x._a.dtype)
+        )
     return x
 
 
@@ -138,7 +140,7 @@ def _sizes(old: Sizes, size: Any, scale_factor: Any) -> tuple[Sizes, Sequence[fl
 
 @lru_cache(256)
 def _neighbours(
-    mode: str, old: int, new: int, factor: float | None, align_corners: bool, kind: Any
+    mode: str, old: int, new: int, factor: float | None, align_corners: bool, dtype: Dtype
 ) -> Neighbours:
     """Of each new element on an axis the old ones that it lies between."""
     last = old - 1
@@ -147,6 +149,7 @@ def _neighbours(
         shift = np.float32(0.5 if mode == "nearest-exact" else 0)
         found = np.floor((np.arange(new, dtype=np.float32) + shift) * step)
         return [(np.minimum(found.astype(np.int64), last), None)]
+    kind = dtype.type
     at = np.arange(new, dtype=kind)
     if align_corners:
         at = at * (kind(last) / kind(new - 1) if new > 1 else kind(0))
@@ -167,9 +170,10 @@ def _neighbours(
 
 @lru_cache(256)
 def _filtered(
-    mode: str, old: int, new: int, factor: float | None, align_corners: bool, kind: Any
+    mode: str, old: int, new: int, factor: float | None, align_corners: bool, dtype: Dtype
 ) -> Neighbours:
     """The same where a filter, wider the smaller the new size, reads what it covers."""
+    kind = dtype.type
     if align_corners:
         step = kind(old - 1) / kind(new - 1) if new > 1 else kind(0)
     else:

@@ -224,58 +224,6 @@ def test_loops_of_three_operands_come_when_they_were_called_for():
     assert_alike(clamp, (x, 0.0, 1.0))
 
 
-@pytest.mark.parametrize(
-    "shapes",
-    [
-        ((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((1, 1), (1, 1)),
-        ((32, 64), (64, 64)), ((1, 40), (40, 7)), ((40, 1), (1, 9)), ((64, 33), (33,)),
-        ((33,), (33, 64)), ((100,), (100,)), ((5, 0), (0, 3)), ((0, 2), (2, 3)),
-        ((2, 3, 4), (4, 5)), ((2, 3, 4), (4,)), ((4,), (2, 4, 5)), ((3, 4), (2, 4, 5)),
-        ((2, 3, 4), (2, 4, 5)), ((2, 3, 4, 5), (2, 3, 5, 6)), ((2, 3, 4), (1, 4, 5)),
-        ((0, 3, 4), (4, 5)), ((1, 2, 1, 2, 1, 2, 3, 4), (4, 3)), ((2,) * 9, (2, 2)),
-    ],
-)  # fmt: skip
-def test_matrix_products(shapes, dtype):
-    op = table["matmul"]
-    for hows in itertools.product(PLACES, PLACES):
-        a, b = (
-            placed(values(op, s, k, dtype), how) for k, (s, how) in enumerate(zip(shapes, hows))
-        )
-        assert_alike(op, (a, b))
-
-
-def test_matrix_products_of_any_layout(dtype):
-    op = table["matmul"]
-    a = placed(values(op, (4, 6), 0, dtype), "leaf")
-    b = placed(values(op, (6, 4), 1, dtype), "result")
-    for x, y in (
-        (a, a.t()),
-        (a.t(), a),
-        (a.t(), b.t()),
-        (a[:, ::2], b[:3]),
-        (b, a),
-        (a[1], b),
-        (a, b[:, 2]),
-        (a[:, 0], a),
-    ):
-        assert_alike(op, (x, y))
-        (op.short(x, y) * 2.0).sum().backward()
-
-
-def test_products_of_batches_of_any_layout(dtype):
-    op = table["matmul"]
-    a = placed(values(op, (2, 3, 4, 4), 0, dtype), "leaf")
-    b = placed(values(op, (4, 4), 1, dtype), "result")
-    turned = a.transpose(0, 1)
-    for x, y in (
-        (a, a.mT), (a.mT, b), (b, a.mT), (turned, b.T), (turned, turned), (b, turned),
-        (a[:, ::2], b), (a[..., ::2], b[::2]), (a[:1].expand(5, 3, 4, 4), b), (turned, b[0]),
-        (b[:, 1], turned), (a.permute(3, 0, 1, 2), a.permute(3, 0, 2, 1)),
-    ):  # fmt: skip
-        assert_alike(op, (x, y))
-        (op.short(x, y) * 2.0).sum().backward()
-
-
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_any_two_shapes(data):
