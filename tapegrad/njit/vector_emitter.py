@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tapegrad.compiler.llvm import branching_vectors
 from tapegrad.compiler.llvm.ssa import FLOATS as SUFFIX
 from tapegrad.compiler.llvm.ssa import Value as Handle
 from tapegrad.compiler.llvm.ssa import literal
-from tapegrad.compiler.llvm.widen import has_vector_form, vector_definitions, widened
+from tapegrad.compiler.llvm.widen import has_vector_form, widened
 from tapegrad.njit.emitter import ADDED, LLVM, BlockCode, Cell, Emitter, scalar_type
 from tapegrad.njit.three_address_code import FLOATS
 from tapegrad.njit.values import LANES
@@ -39,6 +40,10 @@ def is_vector(x: Any) -> bool:
 def vector_type(type: str) -> str:
     """The type of vectors of a type."""
     return f"<{LANES} x {type}>"
+
+
+def _on_vectors(function: str) -> bool:
+    return function in branching_vectors.branching() or has_vector_form(function)
 
 
 class VectorEmitter(Emitter):
@@ -91,7 +96,7 @@ class VectorEmitter(Emitter):
         code.flags = self.flags
         vectors = [x if x.name[0] != "%" else self.splat(x) for x in args]
         found = write(code, [Handle(x.name, scalar_type(x)) for x in vectors])
-        if found is None or not all(map(has_vector_form, code.used)):
+        if found is None or not all(map(_on_vectors, code.used)):
             return None
         self.functions |= code.used
         self.current.lines += [widened(line, LANES) for line in code.lines]
@@ -302,7 +307,8 @@ class VectorEmitter(Emitter):
 
     def definitions(self, used: set[str]) -> str:
         """The functions that are called, on vectors too."""
-        scalar = super().definitions(used)
-        if not self.functions:
-            return scalar
-        return f"{scalar}\n{vector_definitions(frozenset(self.functions), LANES)}"
+        offered = set(filter(branching_vectors.has_variant, used))
+        ours = set(filter(branching_vectors.branching().__contains__, self.functions))
+        scalar = branching_vectors.with_variants(super().definitions(used | ours), offered, LANES)
+        vectors = self.functions | offered
+        return f"{scalar}\n{branching_vectors.definitions(vectors, LANES)}" if vectors else scalar
