@@ -2,7 +2,8 @@
 
 All follow from those of the operands, unless the operation reads them off values.  An elementwise
 operation broadcasts, and its dtype is that of its result on ones.  Others are run once for each
-combination of operands and parameters, on zeros.
+combination of operands and parameters, on zeros; those with indices each time, which may be out of
+range.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tapegrad.tape.shape_table import Shape
 from tapegrad.tensor import wrap
 
 MOST = 4096  # results that are remembered
+NUMBERS, INDEXED = {"f", "c"}, {"f", "c", "i"}  # kinds of dtypes
 # With the parameters, which keys may name by `id`.
 _known: dict[tuple[Any, ...], tuple[Likeness | None, Any]] = {}
 
@@ -45,26 +47,35 @@ def likeness(
 ) -> Likeness | None:
     """What an operation gives; None: it must be computed.
 
-    `arrays` lie in memory as the operands do, which are in C order if there is none.
+    `arrays` lie in memory as the operands do, which are in C order if there is none; those of
+    integers are their values.
     """
-    ordered = all(a is None or in_order(a) for a in arrays)
     if op.kind is ELEMENTWISE and not params:
         dtype = _dtype_on_ones(op, *[x.dtype for x in operands])
         if dtype is None:
             return None
-        if ordered:
+        if all([a is None or in_order(a) for a in arrays]):  # noqa: C419 - twice as fast
             shape = _broadcast(operands)
             return None if shape is None else Likeness(Spec(shape, dtype))
-    elif not _any_values_do(op, operands, params):
-        return None
-    laid = () if ordered else tuple([None if a is None else a.strides for a in arrays])
-    key = (op, static(params), laid, *[(x.shape, x.dtype) for x in operands])
+    else:
+        kinds: set[str] = {x.dtype.kind for x in operands}
+        if not _any_values_do(op, kinds, params):
+            return None
+        if "i" in kinds:
+            return _on_zeros(op, operands, arrays, params)
+    static_params = static(params) if params else ()
+    key = (op, static_params, *map(_strides, arrays), *[(x.shape, x.dtype) for x in operands])
     found = _known.get(key)
     if found is None:
         if len(_known) >= MOST:
             _known.clear()
         found = _known[key] = _on_zeros(op, operands, arrays, params), params
     return found[0]
+
+
+def _strides(array: np.ndarray | None) -> Shape | None:
+    """Those of what is not in C order, or has gaps."""
+    return None if array is None or array.flags.c_contiguous else array.strides
 
 
 def in_order(array: np.ndarray) -> bool:
@@ -106,13 +117,13 @@ def _dtype_on_ones(op: Op, *dtypes: np.dtype[Any]) -> np.dtype[Any] | None:
     return found._a.dtype if found._a.dtype.kind in "fcb" else None
 
 
-def _any_values_do(op: Op, operands: Sequence[Node], params: dict[str, Any]) -> bool:
-    """Whether no values are refused, and none decide on the shape of the result."""
-    if not (op.kind is LINEAR or op.multilinear or op.reduces or op.axis):
+def _any_values_do(op: Op, kinds: set[str], params: dict[str, Any]) -> bool:
+    """Whether no values are refused but indices, and none decide on the shape of the result."""
+    if not (op.kind is LINEAR or op.multilinear or op.reduces or op.axis or op.lapack):
         return False
-    indexed = "gather" in op.moves or "scatter" in op.moves
-    kinds = "fci" if indexed else "fc"
-    if any(x.dtype.kind not in kinds for x in operands):
+    if not kinds <= NUMBERS and not (
+        kinds <= INDEXED and ("gather" in op.moves or "scatter" in op.moves)
+    ):
         return False
     # What lies in the memory around a view depends on that.
     return op.moves != "storage" and not overlaps(params.get("chain", ()))
@@ -121,25 +132,31 @@ def _any_values_do(op: Op, operands: Sequence[Node], params: dict[str, Any]) -> 
 def _on_zeros(
     op: Op, operands: Sequence[Node], arrays: Sequence[np.ndarray | None], params: dict[str, Any]
 ) -> Likeness | None:
-    zeros = [
-        np.zeros(x.shape, x.dtype) if a is None else _zeros_like(a)
-        for x, a in zip(operands, arrays, strict=True)
-    ]
+    zeros = [_zeros_like(x, a) for x, a in zip(operands, arrays, strict=True)]
+    if op.lapack:  # which refuses singular matrices
+        for x in zeros:
+            x[...] = np.eye(*x.shape[-2:]) if x.ndim > 1 else 0.0
     try:
         with np.errstate(all="ignore"):
             found = np.asarray(op.forward(*zeros, **params))
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
-    if any(np.may_share_memory(found, x) for x in zeros):
+    if any(map(_strides, arrays)) and any(np.may_share_memory(found, x) for x in zeros):
         return None  # an operand passed on, which may have gaps
     spec = Spec(found.shape, found.dtype)
     if found.flags.c_contiguous:
         return Likeness(spec)
+    if op.lapack:
+        return None  # of a singular matrix it may lie otherwise
     dims = tuple(sorted(range(found.ndim), key=lambda d: -found.strides[d]))
     return Likeness(spec, dims) if found.transpose(dims).flags.c_contiguous else None
 
 
-def _zeros_like(array: np.ndarray) -> np.ndarray:
-    """Zeros in the same order."""
+def _zeros_like(operand: Node, array: np.ndarray | None) -> np.ndarray:
+    """Zeros in the same order, or indices."""
+    if array is None:
+        return np.zeros(operand.shape, operand.dtype)
+    if operand.dtype.kind == "i":
+        return array
     turned = tuple([slice(None, None, -1 if s < 0 else 1) for s in array.strides])
     return np.zeros_like(array, subok=False)[turned]

@@ -219,6 +219,8 @@ class Trace(Level):
 
     def value(self, position: int) -> np.ndarray:
         """The value of a record; a guess if a loop was cut short for it, see `finish_loops`."""
+        if not self._is_missing(position):
+            return self.arrays[position]  # type: ignore[return-value]
         todo, missing = [position], set()
         while todo:
             at = todo.pop()
@@ -236,29 +238,40 @@ class Trace(Level):
 
     def _compute(self, position: int, glance: Glance) -> None:
         """Compute the value of a record from those of its operands."""
-        node, cuts = self.nodes[position], glance.cuts
-        args: list[Any] = [self.arrays[a] for a in node.args]
+        node, cuts, arrays = self.nodes[position], glance.cuts, self.arrays
         assert node.op is not None
-        if node.op is TAKE:
+        memory = arrays[position]
+        if memory is not None and node.op.kind is not REGION and self._shows(memory, node):
+            value = memory  # a view of what was computed
+        elif node.op is TAKE:
             value = result(self.regions[node.args[0]], node.params["k"])
         elif node.op.kind is REGION:
+            args: list[Any] = [arrays[a] for a in node.args]
             self.regions[position] = run_region(node.op, node.params, args, glance)
             value = EMPTY
         else:
-            value = go(node.op, tuple([wrap(a) for a in args]), node.params)._a
-        memory = self.arrays[position]
+            value = go(node.op, tuple([self._tensor(a) for a in node.args]), node.params)._a
         if memory is None:
-            self.arrays[position] = value
-        elif versions.memory(memory) is not versions.memory(value):  # that of no view
+            arrays[position] = value
+        elif value is not memory:
             memory[...] = value
         self.blank.discard(position)
         if glance.cuts > cuts or not self.pending.isdisjoint(node.args):
             self.pending.add(position)
 
+    def _shows(self, memory: np.ndarray, node: Node) -> bool:
+        """Whether memory is that of the operand, as a view's."""
+        source = self.arrays[node.args[0]]
+        return source is not None and versions.memory(memory) is versions.memory(source)
+
     def wrapped(self, position: int) -> Tensor:
         """The value of a record as a Tensor without history."""
-        value = self.value(position)
-        found = self.tensors.get(position)
+        self.value(position)
+        return self._tensor(position)
+
+    def _tensor(self, position: int) -> Tensor:
+        found, value = self.tensors.get(position), self.arrays[position]
+        assert value is not None
         if found is None or found._a is not value:
             found = self.tensors[position] = wrap(value)
         return found
@@ -283,13 +296,20 @@ class Trace(Level):
         return position
 
     def _likeness(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> Likeness | None:
-        nodes, arrays = self.nodes, self.arrays
-        return likeness(op, [nodes[a] for a in args], [arrays[a] for a in args], params)
+        operands = [self.nodes[a] for a in args]
+        if op.kind is not ELEMENTWISE:
+            for a, operand in zip(args, operands, strict=True):
+                if operand.dtype.kind == "i" and self._is_missing(a):
+                    self.value(a)
+        return likeness(op, operands, [self.arrays[a] for a in args], params)
 
     def _view(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> int:
         """Append a view of a value that was not computed: of its memory, or a copy of it."""
-        (memory,) = [self.memory(a) for a in args]
-        seen = go(op, (wrap(memory),), params)._a
+        memory = self.memory(args[0])
+        try:
+            seen = op.forward(memory, **params)
+        except (TypeError, ValueError):
+            seen = go(op, (wrap(memory),), params)._a  # which says what is wrong
         position = self.append(Node(op, args, params, seen.shape, seen.dtype), seen)
         self.blank.add(position)
         return position

@@ -10,7 +10,7 @@ from tapegrad.compiler.trace.likeness import likeness
 from tapegrad.dispatch.dispatch import called
 from tapegrad.ops.core import table
 from tapegrad.ops.elementwise import add, floor_divide, mul, where
-from tapegrad.ops.factorizations import cholesky
+from tapegrad.ops.factorizations import cholesky, eigh
 from tapegrad.ops.index import HOLE, index
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.reduce import sum as sum_
@@ -61,7 +61,8 @@ def test_of_which_results_it_is_known():
     assert known(matmul, [X, X.T], {}) == ((3, 3), F8)
     assert known(add, [X, X[:, :3].copy()], {}) is None  # refused where it is computed
     assert known(floor_divide, [integers, integers], {}) is None
-    assert known(cholesky, [np.eye(3)], {}) is None
+    assert known(cholesky, [np.eye(3)], {}) == ((3, 3), F8)
+    assert known(eigh, [np.eye(3)], {}) is None
     assert known(index, [X, condition[:, 0].copy()], {"plan": (HOLE, ...)}) is None
 
 
