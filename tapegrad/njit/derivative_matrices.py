@@ -171,6 +171,8 @@ class HessianProduct(NumbaDerivative):
             value=False,
         )
         assert found.gradient_tangents is not None
+        if len(given) == 1:
+            self.offer_fast_call((x,), chosen, (v,))
         return self.as_arguments(found.gradient_tangents, given, chosen, 1)
 
 

@@ -25,6 +25,9 @@ from tapegrad.transforms.call_arguments import name_of
 FLOATS = (np.float64, np.float32)
 _programs: weakref.WeakKeyDictionary[Dispatcher, dict[Request, DerivativeProgram]]
 _programs = weakref.WeakKeyDictionary()
+# The same for arguments of types that are quickly told.
+_known: weakref.WeakKeyDictionary[Dispatcher, dict[Any, DerivativeProgram]]
+_known = weakref.WeakKeyDictionary()
 _lock = lock()
 
 
@@ -82,7 +85,8 @@ class Evaluator:
     def __init__(self, f: Dispatcher, name: str, max_memory: int | None = None) -> None:
         self.f, self.name = f, name
         self.limit = default_limit() if max_memory is None else max_memory
-        self.known: dict[Any, DerivativeProgram] = {}
+        self.known = _known.setdefault(f, {})
+        self.repeats = 0  # how often one run was not enough
         self.large: set[Any] = set()  # sizes of arguments that took too much memory
 
     def check(self, args: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
@@ -124,6 +128,7 @@ class Evaluator:
                 check(program)
                 self.refuse_overlap(program.written, originals)
             found = self._outcome(program, args, wanted, seeds, directions)
+            self.repeats += strong
             if not _has_nan(found):
                 break
         assert found is not None

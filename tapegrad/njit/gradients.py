@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from tapegrad.njit.derivative_program import DerivativeProgram
-from tapegrad.njit.evaluation import Evaluator, all_positional
+from tapegrad.njit import call_words
+from tapegrad.njit.derivative_program import DerivativeProgram, Request
+from tapegrad.njit.evaluation import Evaluator, all_positional, program_of
+from tapegrad.njit.fast_calls import fast_call
 from tapegrad.njit.numba_front.objects import NumbaType, types
 from tapegrad.transforms.call_arguments import Argnums, any_tensor, checked_argnums, name_of
 from tapegrad.transforms.hessian_products import hvp
@@ -26,6 +28,10 @@ TRANSFORMS: dict[str, Callable[..., Any]] = {
 }
 
 
+FAST_CALLS = 16  # kinds of arguments that have one
+PATIENCE = 16  # calls that had to be run again, until the fast calls are given up
+
+
 class NumbaDerivative:
     """What a transform returns for a function that Numba compiles."""
 
@@ -39,6 +45,8 @@ class NumbaDerivative:
         self.single = isinstance(argnums, int | np.integer)
         self.max_memory = max_memory
         self.evaluator = Evaluator(f, name, checked_limit(max_memory, name))
+        self._call: Callable[..., Any] = self._general
+        self._fast_kinds: set[Any] = set()  # of arguments for which there is a fast call, or none
 
     def __repr__(self) -> str:
         return f"<{self.name} of {name_of(self.function)}>"
@@ -49,6 +57,9 @@ class NumbaDerivative:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The derivative: by machine code, or through a record if there are Tensors."""
+        return self._call(*args, **kwargs)
+
+    def _general(self, *args: Any, **kwargs: Any) -> Any:
         if any_tensor(*args, *kwargs.values()):
             return self.of_tensors(*args, **kwargs)
         return self.evaluated(args, kwargs)
@@ -70,6 +81,32 @@ class NumbaDerivative:
     def evaluated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The derivative at arrays and numbers."""
         raise NotImplementedError
+
+    def offer_fast_call(
+        self, args: tuple[Any, ...], chosen: tuple[int, ...], directions: tuple[Any, ...] = ()
+    ) -> None:
+        """Put a fast call for arguments like these first, after they went the general way.
+
+        Where one run of a program was not enough, that way is the shorter one from then on.
+        """
+        if self.evaluator.large or self.evaluator.repeats > PATIENCE:
+            self._call = self._general
+            return
+        args, directions = (tuple(map(call_words.contiguous, part)) for part in (args, directions))
+        key = call_words.quick_key((*args, *directions))
+        if key is None or key in self._fast_kinds or len(self._fast_kinds) >= FAST_CALLS:
+            return
+        self._fast_kinds.add(key)
+        request = Request(
+            call_words.kinds_of(args), chosen, False, bool(directions), strong=False,
+            value=self.with_value,
+        )  # fmt: skip
+        made = fast_call(
+            program_of(self.function, request), self.evaluator.limit, args,
+            checked_argnums(self.argnums, len(args), self.name, self.function), self.single,
+            directions, self._call, self.name,
+        )  # fmt: skip
+        self._call = self._call if made is None else made
 
     def prepared(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -105,6 +142,8 @@ class NumbaDerivative:
         found = self.evaluator.run(
             given, chosen, whole=False, check=self.check_program, value=self.needs_value
         )
+        if given is args and not self.has_aux:
+            self.offer_fast_call(args, chosen)
         return found.value, self.as_arguments(found.gradients, given, chosen, len(args))
 
     @property

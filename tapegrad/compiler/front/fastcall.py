@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -51,6 +51,19 @@ _LARGE = 100_000
 _OWN_SCRATCH = 1 << 16  # bytes of scratch from which on a fast call keeps it from call to call
 
 
+class Place(NamedTuple):
+    """An input or output: a float, an int or a bool by its type, or an array of a layout.
+
+    Without a `shape` it has that of the argument `like`, which is an array of `ndim` dimensions.
+    """
+
+    type: type
+    dtype: np.dtype[Any] | None = None
+    ndim: int = 0
+    shape: ctypes.Array[ctypes.c_int64] | None = None
+    like: int = 0
+
+
 class CompiledProgram(NamedTuple):
     """The `self` of a fast call: the frame for machine code, and references that keep it alive.
 
@@ -58,7 +71,6 @@ class CompiledProgram(NamedTuple):
     """
 
     frame: np.ndarray[Any, Any]
-    program: Program
     otherwise: Callable[..., Any]
     failed: Callable[[], None]
     memory: tuple[Any, ...]
@@ -148,24 +160,45 @@ def _builtin(
     program: Program, kinds: tuple[Kind, ...], result: Result, otherwise: Callable[..., Any],
     failed: Callable[[], None], name: str, doc: str | None, reads: tuple[Read, ...],
 ) -> Callable[..., Any]:  # fmt: skip
-    floats, steps = _floats(result), list(_codes(result))
-    codes = (ctypes.c_int64 * len(steps))(*steps)
-    inputs = [_slot(spec, kind == "float") for spec, kind in zip(program.inputs, kinds)]
-    outputs = [_slot(spec, k in floats) for k, spec in enumerate(program.outputs)]
-    input_slots = (fastcall_stub.Slot * len(inputs))(*[slot for slot, _ in inputs])
-    output_slots = (fastcall_stub.Slot * len(outputs))(*[slot for slot, _ in outputs])
-    looked = (fastcall_stub.Read * len(reads))(*[_read(read) for read in reads])
+    floats = _floats(result)
     scratch = _aligned(program.scratch) if program.scratch > _OWN_SCRATCH else None
     elements = program.scratch // 8 + sum(
         math.prod(spec.shape) for spec in (*program.inputs, *program.outputs)
     )
+    return builtin(
+        program.address,
+        [_place(spec, kind == "float") for spec, kind in zip(program.inputs, kinds)],
+        [_place(spec, k in floats) for k, spec in enumerate(program.outputs)],
+        result, otherwise, failed, name, doc, reads,
+        release=elements >= _LARGE,
+        scratch=None if scratch is None else scratch.ctypes.data,
+        kept=(program, scratch),
+    )  # fmt: skip
+
+
+def builtin(
+    address: int, inputs: Sequence[Place], outputs: Sequence[Place], result: Result,
+    otherwise: Callable[..., Any], failed: Callable[[], None], name: str, doc: str | None = None,
+    reads: tuple[Read, ...] = (), *, release: bool, scratch: int | None = None,
+    context: int | None = None, kept: tuple[Any, ...] = (),
+) -> Callable[..., Any]:  # fmt: skip
+    """A builtin function that runs machine code on arguments like these: see `fastcall`.
+
+    `kept` lives as long as the function.
+    """
+    steps = list(_codes(result))
+    codes = (ctypes.c_int64 * len(steps))(*steps)
+    input_slots, output_slots = (
+        (fastcall_stub.Slot * len(part))(*[_slot(place) for place in part])
+        for part in (inputs, outputs)
+    )
+    looked = (fastcall_stub.Read * len(reads))(*[_read(read) for read in reads])
     frame = fastcall_stub.Frame(
-        program=program.address,
+        program=address,
         input_count=len(inputs), inputs=ctypes.addressof(input_slots),
         output_count=len(outputs), outputs=ctypes.addressof(output_slots),
         code_count=len(codes), codes=ctypes.addressof(codes),
-        scratch=None if scratch is None else scratch.ctypes.data,
-        release=elements >= _LARGE,
+        context=context, scratch=scratch, release=release,
         read_count=len(looked), reads=ctypes.addressof(looked),
         otherwise=id(otherwise), failed=id(failed), none=id(None), **_interpreter(),
     )  # fmt: skip
@@ -175,27 +208,33 @@ def _builtin(
         FASTCALL | KEYWORDS,
         None if doc is None else c_text(doc),
     )
-    shapes = [shape for _, shape in (*inputs, *outputs)]
     return new_function()(
         ctypes.addressof(method),
         CompiledProgram(
-            np.frombuffer(memoryview(frame), np.uint8), program, otherwise, failed,
-            (frame, method, input_slots, output_slots, codes, scratch, shapes, looked, reads),
+            np.frombuffer(memoryview(frame), np.uint8), otherwise, failed,
+            (frame, method, input_slots, output_slots, codes, inputs, outputs, looked, reads, kept),
         ),
         None,
     )  # fmt: skip
 
 
-def _slot(spec: Spec, is_float: bool) -> tuple[fastcall_stub.Slot, ctypes.Array[ctypes.c_int64]]:
-    """The slot, and the shape that it points to."""
-    shape = (ctypes.c_int64 * len(spec.shape))(*spec.shape)
+def _place(spec: Spec, is_float: bool) -> Place:
+    """The place of an input or an output of a program."""
     if is_float:
-        return fastcall_stub.Slot(type=id(float)), shape
-    slot = fastcall_stub.Slot(
-        type=id(np.ndarray), dtype=id(spec.dtype), number=spec.dtype.num,
-        byteorder=ord(spec.dtype.byteorder), ndim=len(shape), shape=ctypes.addressof(shape),
+        return Place(float)
+    shape = (ctypes.c_int64 * len(spec.shape))(*spec.shape)
+    return Place(np.ndarray, spec.dtype, len(spec.shape), shape)
+
+
+def _slot(place: Place) -> fastcall_stub.Slot:
+    if place.dtype is None:
+        number = 0 if place.type is float else fastcall_stub.INTEGER
+        return fastcall_stub.Slot(type=id(place.type), number=number)
+    return fastcall_stub.Slot(
+        type=id(np.ndarray), dtype=id(place.dtype), number=place.dtype.num,
+        byteorder=ord(place.dtype.byteorder), ndim=place.ndim, like=place.like,
+        shape=None if place.shape is None else ctypes.addressof(place.shape),
     )  # fmt: skip
-    return slot, shape
 
 
 def _read(read: Read) -> fastcall_stub.Read:
@@ -219,6 +258,7 @@ def _interpreter() -> dict[str, int | None]:
     api = ctypes.pythonapi
     functions = {
         "vectorcall": api.PyObject_Vectorcall,
+        "as_integer": api.PyLong_AsLongLongAndOverflow,
         "new_float": api.PyFloat_FromDouble,
         "new_tuple": api.PyTuple_New,
         "get_item": api.PyDict_GetItem,

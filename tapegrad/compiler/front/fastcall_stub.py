@@ -17,7 +17,12 @@ _pointer, _int = ctypes.c_void_p, ctypes.c_int64
 
 
 class Slot(ctypes.Structure):
-    """The layout of an input to check, or of an output to make; without a dtype: a Python float."""
+    """The layout of an input to check, or of an output to make.
+
+    Without a dtype it is a Python float, or an input an int or bool (`INTEGER`).  Without a shape
+    it is that of the argument `like`; the program finds the places of such shapes among `inputs`,
+    after those of all arguments.
+    """
 
     _fields_ = (
         ("type", _pointer),
@@ -25,6 +30,7 @@ class Slot(ctypes.Structure):
         ("number", ctypes.c_int32),  # with the byte order: says the same of the elements as the
         ("byteorder", ctypes.c_int8),  # dtype's address, of which there may be several
         ("ndim", ctypes.c_int32),
+        ("like", ctypes.c_int32),
         ("shape", _pointer),
     )
 
@@ -46,6 +52,7 @@ class Frame(ctypes.Structure):
         ("outputs", _pointer),  # Slots
         ("code_count", _int),
         ("codes", _pointer),  # the result, see NONE
+        ("context", _pointer),  # or null: what the program gets in place of scratch
         ("scratch", _pointer),  # or null
         ("busy", _int),  # whether a call is using it
         ("release", _int),  # whether the GIL is released while the program runs
@@ -57,6 +64,7 @@ class Frame(ctypes.Structure):
         ("failed", _pointer),
         ("none", _pointer),
         ("vectorcall", _pointer),
+        ("as_integer", _pointer),
         ("new_array", _pointer),
         ("new_float", _pointer),
         ("new_tuple", _pointer),
@@ -70,6 +78,7 @@ class Frame(ctypes.Structure):
 # The result is built on a stack: a code k >= 0 pushes output k, NONE pushes None, and EMPTY - n
 # makes one tuple of the n topmost.
 NONE, EMPTY = -1, -2
+INTEGER = 1  # the number of a slot
 
 
 @cache
@@ -89,7 +98,7 @@ def _text() -> str:
         "SYMBOL": build.SYMBOL, "SLOT": ctypes.sizeof(Slot), "READ": ctypes.sizeof(Read),
         "BUSY": Frame.busy.offset,
         "FLOAT": sweep_abi.FIELDS["float_value"][0], "ITEMS": sweep_abi.FIELDS["tuple_items"][0],
-        "FLAGS": sweep_abi.ALIGNED_IN_C_ORDER, "EMPTY": EMPTY, "NONE": NONE,
+        "FLAGS": sweep_abi.ALIGNED_IN_C_ORDER, "EMPTY": EMPTY, "NONE": NONE, "INTEGER": INTEGER,
     }  # fmt: skip
     for name, value in constants.items():
         text = text.replace(f"<{name}>", str(value))
@@ -113,16 +122,48 @@ _FUNCTIONS = """
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
-; Where an argument's elements are; null if it is not as the slot says.
-define internal ptr @elements(ptr %slot, ptr %object) alwaysinline {
+; The shape that a slot has, or that of another argument.
+define internal ptr @shape_of(ptr %slot, ptr %args) alwaysinline {
+  %own = call ptr @slot_shape(ptr %slot)
+  %has_own = icmp ne ptr %own, null
+  br i1 %has_own, label %end, label %other
+other:
+  %like = call i32 @slot_like(ptr %slot)
+  %model_at = getelementptr ptr, ptr %args, i32 %like
+  %model = load ptr, ptr %model_at
+  %shape = call ptr @array_shape(ptr %model)
+  br label %end
+end:
+  %found = phi ptr [ %own, %0 ], [ %shape, %other ]
+  ret ptr %found
+}
+
+; Where an argument's elements are; null if it is not as the slot says.  An integer is put into
+; `room`, the place of a shape into `shape_to` where the slot has none.
+define internal ptr @elements(ptr %frame, ptr %slot, ptr %object, ptr %args, ptr %room,
+                              ptr %shape_to) alwaysinline {
+  %beyond_at = alloca i32
   %type = call ptr @object_type(ptr %object)
   %right_type = call ptr @slot_type(ptr %slot)
   %typed = icmp eq ptr %type, %right_type
-  br i1 %typed, label %float_or_array, label %wrong
-float_or_array:
+  br i1 %typed, label %number_or_array, label %wrong
+number_or_array:
   %right_dtype = call ptr @slot_dtype(ptr %slot)
-  %is_float = icmp eq ptr %right_dtype, null
-  br i1 %is_float, label %float, label %array
+  %right_number = call i32 @slot_number(ptr %slot)
+  %is_number = icmp eq ptr %right_dtype, null
+  br i1 %is_number, label %number, label %array
+number:
+  %is_integer = icmp eq i32 %right_number, <INTEGER>
+  br i1 %is_integer, label %integer, label %float
+integer:
+  %as_integer = call ptr @frame_as_integer(ptr %frame)
+  %int = call i64 %as_integer(ptr %object, ptr %beyond_at)
+  store i64 %int, ptr %room
+  %beyond = load i32, ptr %beyond_at
+  %within = icmp eq i32 %beyond, 0
+  br i1 %within, label %held, label %wrong
+held:
+  ret ptr %room
 float:
   %value = getelementptr i8, ptr %object, i64 <FLOAT>
   ret ptr %value
@@ -140,9 +181,8 @@ one_dtype:
   %same = icmp eq ptr %dtype, %right_dtype
   br i1 %same, label %dims, label %equal_dtype
 equal_dtype:
-  %number = call i32 @dtype_number(ptr %dtype)
-  %right_number = call i32 @slot_number(ptr %slot)
-  %equal_number = icmp eq i32 %number, %right_number
+  %dtype_number = call i32 @dtype_number(ptr %dtype)
+  %equal_number = icmp eq i32 %dtype_number, %right_number
   %byteorder = call i8 @dtype_byteorder(ptr %dtype)
   %right_byteorder = call i8 @slot_byteorder(ptr %slot)
   %equal_order = icmp eq i8 %byteorder, %right_byteorder
@@ -150,11 +190,16 @@ equal_dtype:
   br i1 %equal, label %dims, label %wrong
 dims:
   %shape = call ptr @array_shape(ptr %object)
-  %right_shape = call ptr @slot_shape(ptr %slot)
+  %right_shape = call ptr @shape_of(ptr %slot, ptr %args)
   %count = zext i32 %ndim to i64
+  %fixed = call ptr @slot_shape(ptr %slot)
+  %is_free = icmp eq ptr %fixed, null
+  br i1 %is_free, label %free, label %dim
+free:
+  store ptr %shape, ptr %shape_to
   br label %dim
 dim:
-  %d = phi i64 [ 0, %dims ], [ %next, %compare ]
+  %d = phi i64 [ 0, %dims ], [ 0, %free ], [ %next, %compare ]
   %more = icmp ult i64 %d, %count
   br i1 %more, label %compare, label %right
 compare:
@@ -173,7 +218,7 @@ wrong:
 }
 
 ; Fill `inputs` with the places of the arguments; whether all are as they have to be.
-define internal i1 @accept(ptr %frame, ptr %args, ptr %inputs) alwaysinline {
+define internal i1 @accept(ptr %frame, ptr %args, ptr %inputs, ptr %integers) alwaysinline {
   %count = call i64 @frame_input_count(ptr %frame)
   %slots = call ptr @frame_inputs(ptr %frame)
   br label %loop
@@ -185,7 +230,10 @@ look:
   %arg_at = getelementptr ptr, ptr %args, i64 %k
   %arg = load ptr, ptr %arg_at
   %slot = getelementptr [<SLOT> x i8], ptr %slots, i64 %k
-  %place = call ptr @elements(ptr %slot, ptr %arg)
+  %room = getelementptr i64, ptr %integers, i64 %k
+  %behind = add i64 %count, %k
+  %shape_to = getelementptr ptr, ptr %inputs, i64 %behind
+  %place = call ptr @elements(ptr %frame, ptr %slot, ptr %arg, ptr %args, ptr %room, ptr %shape_to)
   %fits = icmp ne ptr %place, null
   br i1 %fits, label %fitting, label %end
 fitting:
@@ -200,7 +248,8 @@ end:
 
 ; New arrays into `made`, and into `outputs` where each output is to be written; floats are
 ; written into `floats`.  Whether all could be made; if not, an exception is set.
-define internal i1 @prepare(ptr %frame, ptr %made, ptr %floats, ptr %outputs) alwaysinline {
+define internal i1 @prepare(ptr %frame, ptr %args, ptr %made, ptr %floats,
+                            ptr %outputs) alwaysinline {
   %count = call i64 @frame_output_count(ptr %frame)
   %slots = call ptr @frame_outputs(ptr %frame)
   %bytes = shl i64 %count, 3
@@ -222,7 +271,7 @@ array:
   %new_array = call ptr @frame_new_array(ptr %frame)
   %type = call ptr @slot_type(ptr %slot)
   %ndim = call i32 @slot_ndim(ptr %slot)
-  %shape = call ptr @slot_shape(ptr %slot)
+  %shape = call ptr @shape_of(ptr %slot, ptr %args)
   %number = call i32 @slot_number(ptr %slot)
   %new = call ptr %new_array(ptr %type, i32 %ndim, ptr %shape, i32 %number, ptr null, ptr null,
                              i32 0, i32 0, ptr null)
@@ -244,12 +293,13 @@ end:
   ret i1 %all
 }
 
-; Run the program, with the frame's scratch if no other call is using it.
+; Run the program, with the frame's context, or its scratch if no other call is using it.
 define internal i64 @run(ptr %frame, ptr %inputs, ptr %outputs) alwaysinline {
   %program = call ptr @frame_program(ptr %frame)
   %buffer = call ptr @frame_scratch(ptr %frame)
   %busy = getelementptr i8, ptr %frame, i64 <BUSY>
   %has_buffer = icmp ne ptr %buffer, null
+  %context = call ptr @frame_context(ptr %frame)
   br i1 %has_buffer, label %take, label %start
 take:
   %before = atomicrmw xchg ptr %busy, i64 1 acquire
@@ -257,7 +307,8 @@ take:
   %taken = select i1 %free, ptr %buffer, ptr null
   br label %start
 start:
-  %scratch = phi ptr [ null, %0 ], [ %taken, %take ]
+  %scratch = phi ptr [ %context, %0 ], [ %taken, %take ]
+  %was_taken = phi i1 [ false, %0 ], [ %free, %take ]
   %release = call i64 @frame_release(ptr %frame)
   %releases = icmp ne i64 %release, 0
   br i1 %releases, label %alone, label %locked
@@ -273,7 +324,6 @@ alone:
   br label %done
 done:
   %status = phi i64 [ %status_locked, %locked ], [ %status_alone, %alone ]
-  %was_taken = icmp ne ptr %scratch, null
   br i1 %was_taken, label %give, label %end
 give:
   store atomic i64 0, ptr %busy release, align 8
@@ -437,7 +487,9 @@ define ptr @<SYMBOL>(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {
   %frame = call ptr @array_data(ptr %first)
   %input_count = call i64 @frame_input_count(ptr %frame)
   %output_count = call i64 @frame_output_count(ptr %frame)
-  %inputs = alloca ptr, i64 %input_count
+  %places = shl i64 %input_count, 1
+  %inputs = alloca ptr, i64 %places
+  %integers = alloca i64, i64 %input_count
   %outputs = alloca ptr, i64 %output_count
   %made = alloca ptr, i64 %output_count
   %floats = alloca double, i64 %output_count
@@ -453,10 +505,10 @@ read:
   %unchanged = call i1 @unchanged(ptr %frame, i64 %read_count)
   br i1 %unchanged, label %look, label %otherwise
 look:
-  %accepted = call i1 @accept(ptr %frame, ptr %args, ptr %inputs)
+  %accepted = call i1 @accept(ptr %frame, ptr %args, ptr %inputs, ptr %integers)
   br i1 %accepted, label %make, label %otherwise
 make:
-  %prepared = call i1 @prepare(ptr %frame, ptr %made, ptr %floats, ptr %outputs)
+  %prepared = call i1 @prepare(ptr %frame, ptr %args, ptr %made, ptr %floats, ptr %outputs)
   br i1 %prepared, label %go, label %no_room
 go:
   %status = call i64 @run(ptr %frame, ptr %inputs, ptr %outputs)
