@@ -255,7 +255,7 @@ class DualEmitter(VectorEmitter):
             return y
         return Dual(y, super().pop(k, at.tangent, 2 * column + 1, kind, lanes))
 
-    def slot(self, buffer: Any, capacity: Any, column: int, slot: Any) -> Any:
+    def slot(self, buffer: Any, capacity: Any, column: int, slot: Any, columns: int) -> Any:
         """The places of a value and its tangent."""
-        value = super().slot(buffer, capacity, 2 * column, slot)
-        return Dual(value, super().slot(buffer, capacity, 2 * column + 1, slot))
+        at = super().slot
+        return Dual(*[at(buffer, capacity, 2 * column + k, slot, 2 * columns) for k in (0, 1)])

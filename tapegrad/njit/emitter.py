@@ -358,7 +358,7 @@ class Emitter:
             f"%level{k}.cap = getelementptr i64, ptr %level{k}, i64 1",
         ]  # fmt: skip
 
-    def ensure(self, k: int, buffer: Any, capacity: Any, need: Any, columns: int,
+    def ensure(self, k: int, buffer: Any, capacity: Any, need: Any, columns: int, by_slot: bool,
                otherwise: str) -> None:  # fmt: skip
         """Have room for so many slots, whose buffer and capacity are in variables then."""
         full = self.current.emit(
@@ -370,7 +370,9 @@ class Emitter:
         self.start(grow)
         width = self.width(columns)
         grown = self.current.emit(
-            "i1", f"call i1 @grow(ptr %level{k}, ptr %left, {need}, i64 {width})"
+            "i1",
+            f"call i1 @grow(ptr %level{k}, ptr @level{k}.before, ptr %left, {need}, i64 {width}, "
+            f"i64 {1 if by_slot else width})",
         )
         self.branch(grown, on, otherwise, ", !prof !likely")
         self.start(on)
@@ -381,9 +383,13 @@ class Emitter:
         """How many columns a stack has."""
         return columns
 
-    def slot(self, buffer: Any, capacity: Any, column: int, slot: Any) -> Any:
-        """The place of a value."""
+    def slot(self, buffer: Any, capacity: Any, column: int, slot: Any, columns: int) -> Any:
+        """The place of a value: slot by slot, if it is said of how many columns these are."""
         base = buffer
+        if columns:
+            start = self.current.share("i64", f"mul i64 {slot.name}, {columns}")
+            row = self.current.share("ptr", f"getelementptr inbounds i64, {buffer}, {start}")
+            return self.current.share("ptr", f"getelementptr inbounds i64, {row}, i64 {column}")
         if column:
             start = self.current.share("i64", f"mul i64 {capacity.name}, {8 * column}")
             base = self.current.share("ptr", f"getelementptr inbounds i8, {buffer}, {start}")
@@ -425,7 +431,8 @@ class Emitter:
         body = "\n".join(lines).replace("!prof !likely", f"!prof !{_LIKELY}")
         body = body.replace("!prof !unlikely", f"!prof !{_UNLIKELY}")
         return "\n".join([
-            RUNTIME, *sorted(self.declared), *self._tables(), self.definitions(used), body,
+            RUNTIME, *[f"@level{k}.before = internal global i64 0" for k in self.levels],
+            *sorted(self.declared), *self._tables(), self.definitions(used), body,
             'attributes #0 = { nounwind "prefer-vector-width"="512" }', self._metadata(),
         ])  # fmt: skip
 

@@ -85,7 +85,8 @@ class ForwardSweep:
     def ensure(self, stack: Stack, need: Any) -> None:
         """Have room for so many slots."""
         k, need = stack.loop.index, stack.slots(need, self.emitter)
-        self.emitter.ensure(k, stack.buffer, stack.capacity, need, len(stack.columns), FULL)
+        columns = len(stack.columns)
+        self.emitter.ensure(k, stack.buffer, stack.capacity, need, columns, stack.by_slot, FULL)
 
     def _keep(self, v: Value, block: Block) -> None:
         """Keep a value where the plan says so."""

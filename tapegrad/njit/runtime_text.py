@@ -1,8 +1,10 @@
 """Memory for compiled sweeps, as LLVM text: arrays, and stacks that grow.
 
 All of it belongs to one call.  Arrays hang in a list from `%head`; a level is a loop's stack: a
-buffer and its capacity in slots, for columns of eight bytes a slot, one column after another.
-`%left` is how many bytes the call may still take.
+buffer and its capacity in slots, for columns of eight bytes a slot, one column after another, or
+slot after slot.  `%left` is how many bytes the call may still take.  What stays from call to call
+is the capacity that a stack has had: the next call begins with that, if it is a small part of what
+may be taken, and need not grow again.
 """
 
 RAISED, NO_MEMORY = 1, 2  # what a sweep returns where it does not come to its end
@@ -70,11 +72,35 @@ define internal i64 @room(i64 %capacity, ptr %left, i64 %need, i64 %columns) noi
   ret i64 %found
 }}
 
-define internal i1 @grow(ptr %level, ptr %left, i64 %need, i64 %columns) noinline cold {{
+define internal i64 @room_as_before(i64 %before, i64 %capacity, ptr %left, i64 %need,
+                                    i64 %columns) alwaysinline {{
+  %new = icmp eq i64 %capacity, 0
+  %more = icmp ugt i64 %before, %need
+  %wanted = and i1 %new, %more
+  br i1 %wanted, label %look, label %otherwise
+look:
+  %row = mul i64 %columns, 8
+  %bytes = mul i64 %before, %row
+  %all = load i64, ptr %left
+  %part = lshr i64 %all, 6
+  %small = icmp ult i64 %bytes, %part
+  br i1 %small, label %take, label %otherwise
+take:
+  %ok = call i1 @charge(ptr %left, i64 %before, i64 %row)
+  ret i64 %before
+otherwise:
+  %slots = call i64 @room(i64 %capacity, ptr %left, i64 %need, i64 %columns)
+  ret i64 %slots
+}}
+
+define internal i1 @grow(ptr %level, ptr %before.at, ptr %left, i64 %need, i64 %columns,
+                         i64 %blocks) noinline cold {{
   %capacity.at = getelementptr i64, ptr %level, i64 1
   %old = load ptr, ptr %level
   %capacity = load i64, ptr %capacity.at
-  %slots = call i64 @room(i64 %capacity, ptr %left, i64 %need, i64 %columns)
+  %before = load atomic i64, ptr %before.at monotonic, align 8
+  %slots = call i64 @room_as_before(i64 %before, i64 %capacity, ptr %left, i64 %need,
+                                    i64 %columns)
   %ok = icmp ne i64 %slots, 0
   br i1 %ok, label %some, label %none
 some:
@@ -86,10 +112,11 @@ some:
 kept:
   store ptr %new, ptr %level
   store i64 %slots, ptr %capacity.at
+  store atomic i64 %slots, ptr %before.at monotonic, align 8
   %used = mul i64 %capacity, 8
   br label %head
 head:
-  %k = phi i64 [%columns, %kept], [%k1, %body]
+  %k = phi i64 [%blocks, %kept], [%k1, %body]
   %k1 = sub i64 %k, 1
   %goes = icmp sgt i64 %k1, 0
   br i1 %goes, label %body, label %done

@@ -21,7 +21,7 @@ class CountingEmitter(VectorEmitter):
         self.left = self.cell("i64")  # bytes that stacks may take yet
         self.head.append(f"store i64 {LIMIT}, ptr {self.left[0]}")
 
-    def ensure(self, k: int, buffer: Any, capacity: Any, need: Any, columns: int,
+    def ensure(self, k: int, buffer: Any, capacity: Any, need: Any, columns: int, by_slot: bool,
                otherwise: str) -> None:  # fmt: skip
         """Have room for so many slots."""
         emit = self.current.emit
@@ -37,7 +37,7 @@ class CountingEmitter(VectorEmitter):
         self.jump(on)
         self.start(on)
 
-    def slot(self, buffer: Any, capacity: Any, column: int, slot: Any) -> Any:
+    def slot(self, buffer: Any, capacity: Any, column: int, slot: Any, columns: int) -> Any:
         """Nothing is read from this place."""
         return slot
 

@@ -20,6 +20,9 @@ LANE_OPS = ("lane", "lane_index", "lane_valid", "lane_sum")  # of trips side by 
 class Stack:
     """The stack of a loop: a column for each value that is kept, a slot for each trip.
 
+    Where the count is known LLVM may make vectors of trips, for which columns lie one by one; else
+    slots do, and the stack grows in one piece.
+
     In a loop whose count is known, what is computed in the header is pushed in the body, unless the
     reverse of the header reads it: then there are as many slots as trips, else one more.
     """
@@ -30,6 +33,7 @@ class Stack:
         self.loop = loop
         self.columns = {v: k for k, v in enumerate(kept)}
         self.width = loop.width if any(v.varying for v in kept) else 1  # words of a slot
+        self.by_slot = loop.count is None and self.width == 1
         in_header = [v for v in kept if v.home is loop.header]
         delayed = loop.count is not None and not plan.read_in_header.intersection(in_header)
         self.delayed = set(in_header) if delayed else set[Value]()
@@ -49,7 +53,8 @@ class Stack:
         """Where a value of a trip lies; what all lanes share is one word."""
         slot = self.slots(trip, emitter) if v.varying else trip
         buffer, capacity = emitter.get(self.buffer), emitter.get(self.capacity)
-        return emitter.slot(buffer, capacity, self.columns[v], slot)
+        columns = len(self.columns) if self.by_slot else 0
+        return emitter.slot(buffer, capacity, self.columns[v], slot, columns)
 
 
 class Words:

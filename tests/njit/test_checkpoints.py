@@ -324,3 +324,20 @@ def test_limits_that_are_none():
         tg.value_and_grad(decay, max_memory=0)
     with pytest.raises(TypeError, match=r"`grad`: `max_memory` is for functions under"):
         tg.grad(np.sum, max_memory=1000)
+
+
+def test_an_earlier_call_leaves_as_much_to_later_ones():
+    @njit
+    def f(x, first, second):
+        while first > 0:
+            x, first = x - 1e-5 * math.sin(x), first - 1
+        while second > 0:
+            x, second = x - 1e-5 * math.sin(x), second - 1
+        return x
+
+    most = 20_000
+    limited, free = tg.grad(f, max_memory=500_000), tg.grad(f)
+    with pytest.raises(MemoryError):
+        limited(1.0, most, most)
+    for trips in ((most, 10), (10, most), (most, 10)):
+        assert limited(1.0, *trips) == free(1.0, *trips)
