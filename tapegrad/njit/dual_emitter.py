@@ -18,6 +18,7 @@ from tapegrad.njit.three_address_code import FLOATS, Table
 from tapegrad.njit.vector_emitter import VectorEmitter, is_vector
 
 FLOATING = ("double", "float")
+TANGENT = "contract"  # products and sums that are tangents may be fused
 
 
 class Dual(NamedTuple):
@@ -94,6 +95,7 @@ class DualEmitter(VectorEmitter):
             if dt is None or partial is None:
                 continue
             term = super().scaled(dt, partial, values)
+            self.flags = TANGENT
             total = term if total is None else super().apply("add", total, term)
         self.flags = flags
         return y if total is None else self._dual(y, total)

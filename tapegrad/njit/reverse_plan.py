@@ -23,6 +23,11 @@ DEEPEST = 200  # operations in a row that are thought of as computed again
 AT_HAND = ("const", "arg", "argshadow", "undef")
 
 
+def _is_slow(v: Value) -> bool:
+    """Whether a value takes longer to compute than to read."""
+    return is_row(v.op) and (v.op == "sqrt" or calls(v.op))
+
+
 class Place(NamedTuple):
     """Before an instruction of a block, in the reverse sweep."""
 
@@ -118,7 +123,7 @@ class ReversePlan:
             args = self.selection(v)
         elif v.op == "load" and (v in self._saved_values or not self._loadable(v, place)):
             args = None
-        if args is None or (is_row(v.op) and calls(v.op)):
+        if args is None or _is_slow(v):
             return True, itself
         found = frozenset[Value]().union(*(self._wanted(a, place) for a in args))
         return (True, itself) if self._cost(found) > self._cost(itself) else (False, found)
