@@ -20,7 +20,7 @@ class Activity:
         self.function = function
         self.arguments = frozenset(arguments)
         self.results = [v for k, v in enumerate(function.results) if k in results]
-        varied, varied_memory = self._varied()
+        varied, varied_memory = depending(function, self.arguments)
         useful, useful_memory = self._useful()
         self.memory = varied_memory & useful_memory  # alias classes
         for v in varied & useful:
@@ -40,32 +40,6 @@ class Activity:
     def stores_active(self, v: Value) -> bool:
         """Whether an instruction stores what has a derivative, or overwrites it."""
         return v.op == "store" and v.args[2].type in FLOATS and self.is_active(v.args[0])
-
-    # -- forwards ----------------------------------------------------------------------------
-
-    def _varied(self) -> tuple[set[Value], set[Value]]:
-        """Values and memory that depend on the arguments."""
-        memory_of = self.function.alias_class
-        varied, memory = set[Value](), set[Value]()
-        for p in self.function.parameters:
-            if p.attribute.argument in self.arguments:
-                if p.type in FLOATS:
-                    varied.add(p)
-                elif p.type == "ptr" and p.attribute.element in FLOATS:
-                    memory.add(memory_of(p))
-        size = None
-        while size != (size := (len(varied), len(memory))):
-            for v in self.function.all_values():
-                if v.op == "store":
-                    if v.args[2] in varied:
-                        memory.add(memory_of(v.args[0]))
-                elif v.type in FLOATS and v not in varied:
-                    if v.op == "load":
-                        if memory_of(v.args[0]) in memory:
-                            varied.add(v)
-                    elif any(a in varied for a in _differentiable(v)):
-                        varied.add(v)
-        return varied, memory
 
     # -- backwards ---------------------------------------------------------------------------
 
@@ -133,6 +107,31 @@ class Activity:
             at = v.home.instructions.index(v)
             v.home.instructions.insert(at + 1, v.shadow)
         return v.shadow
+
+
+def depending(function: Function, arguments: Collection[int]) -> tuple[set[Value], set[Value]]:
+    """The values, and the classes of memory, that depend on some arguments smoothly."""
+    memory_of = function.alias_class
+    varied, memory = set[Value](), set[Value]()
+    for p in function.parameters:
+        if p.attribute.argument in arguments:
+            if p.type in FLOATS:
+                varied.add(p)
+            elif p.type == "ptr" and p.attribute.element in FLOATS:
+                memory.add(memory_of(p))
+    size = None
+    while size != (size := (len(varied), len(memory))):
+        for v in function.all_values():
+            if v.op == "store":
+                if v.args[2] in varied:
+                    memory.add(memory_of(v.args[0]))
+            elif v.type in FLOATS and v not in varied:
+                if v.op == "load":
+                    if memory_of(v.args[0]) in memory:
+                        varied.add(v)
+                elif any(a in varied for a in _differentiable(v)):
+                    varied.add(v)
+    return varied, memory
 
 
 def _differentiable(v: Value) -> Iterator[Value]:

@@ -15,6 +15,7 @@ from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.three_address_code import FLOATS, Unsupported
 
 LARGEST = 1 << 63
+_QUICK = frozenset({float, bool, np.float64, np.float32, np.int64})
 Array = np.ndarray[Any, Any]
 
 
@@ -59,14 +60,16 @@ def kind_of(x: Any) -> NumbaType:
 
 
 def quick_key(args: Sequence[Any]) -> Any:
-    """What decides the types of arguments, if they are arrays and small numbers; else None."""
+    """What decides the types of arguments: arrays, small numbers and tuples of them; else None."""
     found: list[Any] = []
     for x in args:
         kind = type(x)
         if kind is np.ndarray:
             found += (x.dtype, x.ndim)
-        elif kind is float or kind is bool or (kind is int and -LARGEST <= x < LARGEST):
+        elif kind in _QUICK or (kind is int and -LARGEST <= x < LARGEST):
             found.append(kind)
+        elif isinstance(x, tuple) and (inside := quick_key(x)) is not None:
+            found += (kind, inside)
         else:
             return None
     return tuple(found)

@@ -92,7 +92,7 @@ class Jacobian(_Matrix):
         results: list[Any],
     ) -> None:  # fmt: skip
         for j, e, directions in unit_directions(given, chosen):
-            tangent = self.evaluator.run(given, (), directions=directions).tangent
+            tangent = self.evaluator.run(given, (), directions=directions, moved=chosen).tangent
             for row, t in zip(blocks, flatten(tangent[0] if self.has_aux else tangent)[0]):
                 row[j].reshape(np.size(t), -1)[:, e] = np.ravel(t)
 
@@ -134,6 +134,7 @@ class Hessian(_Matrix):
                 chosen,
                 whole=False,
                 directions=directions,
+                moved=chosen,
                 check=self.check_program,
                 value=self.has_aux,
             )

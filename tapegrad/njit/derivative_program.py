@@ -46,14 +46,15 @@ class Request(NamedTuple):
 
     The `arguments` that it is differentiated in, by number, and of which of its `results`: the
     first number, or all.  Without `arguments` it is the function alone.  Unless it is `strong`, an
-    adjoint of zero times an infinity is NaN.  Without its `value`, what only that depends on is not
-    computed.  With `checkpoints` long loops are gone back through in segments, which are run again.
+    adjoint of zero times an infinity is NaN.  There are tangents along the arguments `moved`.
+    Without its `value`, what only that depends on is not computed.  With `checkpoints` long loops
+    are gone back through in segments, which are run again.
     """
 
     kinds: Kinds
     arguments: tuple[int, ...]
     whole: bool = True
-    tangents: bool = False
+    moved: tuple[int, ...] | None = None
     restores: bool = True
     strong: bool = True
     value: bool = True
@@ -95,7 +96,7 @@ class DerivativeProgram:
         self.owns = bool(arrays) and self.request.value
         self._result_kinds = [v.type for v in function.results]
         if not self.request.arguments:
-            frame = SweepFrame(function, None, None, emitter)
+            frame = SweepFrame(function, None, None, emitter, moved=self.request.moved)
             ForwardAlone(frame).write()
         else:
             frame = self._frame(function, emitter)
@@ -107,11 +108,12 @@ class DerivativeProgram:
         self.words: Words = frame.words
         self._describe_words(emitter.words)
         self.owner_word = frame.owner_word
+        self.moving = frame.moving
         self.plan, self.stacks = frame.plan, list(frame.stacks.values())
         return emitter.module(SYMBOL)
 
     def _emitter(self) -> VectorEmitter:
-        return DualEmitter() if self.request.tangents else VectorEmitter()
+        return VectorEmitter() if self.request.moved is None else DualEmitter()
 
     def _frame(self, function: Function, emitter: VectorEmitter) -> SweepFrame:
         request = self.request
@@ -119,7 +121,7 @@ class DerivativeProgram:
         activity = Activity(function, request.arguments, chosen)
         self.depends = _active(function, activity)
         plan = ReversePlan(function, activity, request.restores)
-        return SweepFrame(function, activity, plan, emitter, request.value)
+        return SweepFrame(function, activity, plan, emitter, request.value, request.moved)
 
     def _write_sweeps(self, frame: SweepFrame, lengths: dict[int, list[Value]]) -> None:
         """Both sweeps; the lengths are those of the arrays among the results."""

@@ -55,6 +55,11 @@ def tangent_of(x: Any) -> Any:
     return x.tangent if isinstance(x, Dual) else None
 
 
+def _carries(kind: str) -> bool:
+    """Whether values of a type can have tangents."""
+    return kind in FLOATS or kind == "ptr"
+
+
 class DualEmitter(VectorEmitter):
     """Writes one function on dual numbers.
 
@@ -185,10 +190,12 @@ class DualEmitter(VectorEmitter):
     def _is_zeros(self, pointer: Any) -> bool:
         return not isinstance(pointer, tuple) and pointer.name in self.zeros
 
-    def allocate(self, count: Any, element: str, zeroed: bool, otherwise: str) -> Any:
+    def allocate(
+        self, count: Any, element: str, zeroed: bool, otherwise: str, moves: bool = True
+    ) -> Any:
         """New memory."""
         y = super().allocate(count, element, zeroed, otherwise)
-        if element not in FLOATS:
+        if element not in FLOATS or not moves:
             return y
         return Dual(y, super().allocate(count, element, True, otherwise))
 
@@ -198,10 +205,10 @@ class DualEmitter(VectorEmitter):
 
     # -- variables, arguments and results ----------------------------------------------------
 
-    def cell(self, kind: str, zeroed: bool = False, lanes: bool = False) -> Any:
+    def cell(self, kind: str, zeroed: bool = False, lanes: bool = False, moves: bool = True) -> Any:
         """A variable."""
         cell = super().cell(kind, zeroed, lanes)
-        if kind in FLOATS or kind == "ptr":
+        if moves and _carries(kind):
             return DualCell(cell, super().cell(kind, True, lanes))
         return cell
 
@@ -223,10 +230,10 @@ class DualEmitter(VectorEmitter):
         else:
             super().put(cell, value_of(x))
 
-    def argument(self, k: int, kind: str) -> Any:
+    def argument(self, k: int, kind: str, moves: bool = True) -> Any:
         """A word of the arguments."""
         y = super().argument(k, kind)
-        if kind in FLOATS or kind == "ptr":
+        if moves and _carries(kind):
             return Dual(y, super().argument(self.inputs + k, kind))
         return y
 
@@ -242,18 +249,20 @@ class DualEmitter(VectorEmitter):
         """How many columns a stack has."""
         return 2 * columns
 
-    def push(self, k: int, at: Any, column: int, x: Any) -> None:
+    def push(self, k: int, at: Any, column: int, x: Any, moves: bool = True) -> None:
         """Keep a value and its tangent."""
         y = value_of(x)
         super().push(k, at.value, 2 * column, y)
-        if scalar_type(y) in (*FLOATING, "ptr"):
+        if moves and scalar_type(y) in (*FLOATING, "ptr"):
             tangent = self._dual(y, self._tangent(x)).tangent
             super().push(k, at.tangent, 2 * column + 1, tangent)
 
-    def pop(self, k: int, at: Any, column: int, kind: str, lanes: bool = False) -> Any:
+    def pop(
+        self, k: int, at: Any, column: int, kind: str, lanes: bool = False, moves: bool = True
+    ) -> Any:
         """A value that was kept, and its tangent."""
         y = super().pop(k, at.value, 2 * column, kind, lanes)
-        if kind not in FLOATS and kind != "ptr":
+        if not moves or not _carries(kind):
             return y
         return Dual(y, super().pop(k, at.tangent, 2 * column + 1, kind, lanes))
 

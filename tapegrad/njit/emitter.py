@@ -289,8 +289,10 @@ class Emitter:
         k = self._scopes.setdefault(scope, len(self._scopes))
         return f", !alias.scope !{_SET + k}, !noalias !{_OTHERS + k}"
 
-    def allocate(self, count: Any, element: str, zeroed: bool, otherwise: str) -> Any:
-        """New memory."""
+    def allocate(
+        self, count: Any, element: str, zeroed: bool, otherwise: str, moves: bool = True
+    ) -> Any:
+        """New memory; `moves`, here and below: whether what it holds may have a tangent."""
         zero = "true" if zeroed else "false"
         made = self.current.emit(
             "ptr", f"call ptr @take(ptr %head, ptr %left, {count}, i64 {SIZE[element]}, i1 {zero})"
@@ -305,7 +307,7 @@ class Emitter:
 
     # -- variables, arguments and results ----------------------------------------------------
 
-    def cell(self, kind: str, zeroed: bool = False, lanes: bool = False) -> Any:
+    def cell(self, kind: str, zeroed: bool = False, lanes: bool = False, moves: bool = True) -> Any:
         """A variable; with `lanes`, one for each."""
         name, type = f"%c{self._cells}", LLVM[kind]
         self._cells += 1
@@ -333,7 +335,7 @@ class Emitter:
         """How many words of arguments and results there are."""
         self.inputs, self.outputs = inputs, outputs
 
-    def argument(self, k: int, kind: str) -> Any:
+    def argument(self, k: int, kind: str, moves: bool = True) -> Any:
         """A word of the arguments."""
         at = self.current.share("ptr", f"getelementptr i64, ptr %in, i64 {k}")
         if kind == "i1":
@@ -395,13 +397,15 @@ class Emitter:
             base = self.current.share("ptr", f"getelementptr inbounds i8, {buffer}, {start}")
         return self.current.share("ptr", f"getelementptr inbounds i64, {base}, {slot}")
 
-    def push(self, k: int, at: Any, column: int, x: Any) -> None:
+    def push(self, k: int, at: Any, column: int, x: Any, moves: bool = True) -> None:
         """Keep a value."""
         if x.type == "i1":
             x = self.current.share("i64", f"zext {x} to i64")
         self.line(f"store {x}, {at}, align 8{self._alias(('stack', k, column))}")
 
-    def pop(self, k: int, at: Any, column: int, kind: str, lanes: bool = False) -> Any:
+    def pop(
+        self, k: int, at: Any, column: int, kind: str, lanes: bool = False, moves: bool = True
+    ) -> Any:
         """A value that was kept."""
         type = "i64" if kind == "i1" else LLVM[kind]
         alias = self._alias(("stack", k, column))

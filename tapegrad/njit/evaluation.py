@@ -55,8 +55,11 @@ class Outcome(NamedTuple):
 
 def all_positional(f: Dispatcher, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """The arguments of a call in order, with defaults."""
-    if not kwargs and len(args) == f.py_func.__code__.co_argcount:
-        return args
+    code, defaults = f.py_func.__code__, f.py_func.__defaults__ or ()
+    missing = code.co_argcount - len(args)
+    plain = not kwargs and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    if plain and not code.co_kwonlyargcount and 0 <= missing <= len(defaults):
+        return args + defaults[len(defaults) - missing :] if missing else args
     bound = inspect.signature(f.py_func).bind(*args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
@@ -108,6 +111,7 @@ class Evaluator:
     def run(
         self, args: Sequence[Any], chosen: tuple[int, ...], *, whole: bool = True,
         seeds: Sequence[Any] | None = None, directions: Sequence[Any] | None = None,
+        moved: tuple[int, ...] | None = None,
         check: Callable[[DerivativeProgram], None] = lambda program: None, restores: bool = True,
         value: bool = True,
     ) -> Outcome:  # fmt: skip
@@ -116,13 +120,16 @@ class Evaluator:
         A product that is not strong makes NaN of zero and infinity, which no later sum or product
         takes away.  It lets LLVM fuse multiplications and additions.
         `seeds` are the adjoints of the leaves of the result, 1 if none are given; `directions` are
-        tangents of the leaves of all arguments.  Without `value` that and its tangent are
+        tangents of the leaves of all arguments, None for those that stay; `moved` are the arguments
+        for which the program is compiled to have some.  Without `value` that and its tangent are
         not found.
         """
         originals, args = list(args), [call_words.contiguous(x) for x in args]
         found = None
+        if moved is None:
+            moved = _moved(args, directions)
         for strong in (False, True):
-            wanted = chosen, whole, directions is not None, restores, strong, value
+            wanted = chosen, whole, moved, restores, strong, value
             program = self._program(args, wanted)
             if not strong:
                 check(program)
@@ -211,6 +218,15 @@ def sizes_of(args: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([np.shape(x) or (x if isinstance(x, int) else None) for x in leaves])
 
 
+def _moved(args: Sequence[Any], directions: Sequence[Any] | None) -> tuple[int, ...] | None:
+    """The arguments of which a leaf has a tangent, or None if there are no tangents."""
+    if directions is None:
+        return None
+    rest = iter(directions)
+    along = [[next(rest, None) for _ in call_words.leaves(x)] for x in args]
+    return tuple([k for k, found in enumerate(along) if any(d is not None for d in found)])
+
+
 def _has_nan(found: Outcome) -> bool:
     """Whether a derivative is NaN."""
     moved = found.gradient_tangents or []
@@ -273,7 +289,7 @@ class Call:
         direction = directions[self.program.leaf_of[p]]
         if p.type != "ptr":
             return 0 if direction is None or p.type not in ("f64", "f32") else direction
-        if p.attribute.element not in ("f64", "f32"):
+        if p.attribute.element not in ("f64", "f32") or p not in self.program.moving:
             return 0
         given = np.zeros(leaf.shape) if direction is None else direction
         array: Array = np.array(given, leaf.dtype, order="C")

@@ -21,13 +21,13 @@ class ForwardSweep:
         emitter, frame, words = self.emitter, self.frame, self.frame.words
         emitter.start("enter")
         for p in frame.function.parameters:
-            frame.now[p] = emitter.argument(words.input["value", p], p.type)
+            frame.now[p] = emitter.argument(words.input["value", p], p.type, frame.moves(p))
             if ("shadow", p) in words.input:
                 assert p.shadow is not None
                 frame.now[p.shadow] = emitter.argument(words.input["shadow", p], "ptr")
         for block in frame.function.blocks:
             for phi in block.phis:
-                self.phis[phi] = emitter.cell(phi.type, lanes=phi.varying)
+                self.phis[phi] = frame.cell(phi)
         emitter.jump(self.label(frame.function.entry))
         for block in frame.function.blocks:
             self._block(block)
@@ -100,7 +100,8 @@ class ForwardSweep:
         emitter = self.emitter
         slot = emitter.integer("iadd", [emitter.get(stack.base), self.frame.now[stack.loop.number]])
         at = stack.place(v, slot, emitter)
-        emitter.push(stack.loop.index, at, stack.columns[v], self.frame.now[v])
+        x, moves = self.frame.now[v], self.frame.moves(v)
+        emitter.push(stack.loop.index, at, stack.columns[v], x, moves)
 
     def _instruction(self, v: Value) -> None:
         emitter, frame = self.emitter, self.frame
@@ -110,7 +111,7 @@ class ForwardSweep:
             emitter.store(pointer, offset, x, v.attribute, frame.scope(v.args[0]), v.lanes)
         elif v.op == "alloc":
             element, zeroed, _ = v.attribute
-            frame.now[v] = emitter.allocate(args[0], element, zeroed, FULL)
+            frame.now[v] = emitter.allocate(args[0], element, zeroed, FULL, frame.moves(v))
         elif v.op == "require":
             emitter.require(args[0], RAISED)
         else:

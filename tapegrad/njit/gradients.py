@@ -98,7 +98,7 @@ class NumbaDerivative:
             return
         self._fast_kinds.add(key)
         request = Request(
-            call_words.kinds_of(args), chosen, False, bool(directions), strong=False,
+            call_words.kinds_of(args), chosen, False, chosen if directions else None, strong=False,
             value=self.with_value,
         )  # fmt: skip
         made = fast_call(

@@ -190,7 +190,7 @@ class RecordedCall:
         directions: list[Any] | None = None
         if moved:
             along = dict(zip([self.places[k] for k in moved], rest, strict=True))
-            directions = [along.get(p) for p, _ in self.numbers()]
+            directions = [along.get(p) for p in range(len(self.leaves))]
         chosen = self._chosen_arguments(wanted)
         found = self.callee.evaluator.run(
             args, chosen, seeds=seeds, directions=directions, value=bool(moved)

@@ -39,7 +39,7 @@ class ReverseSweep:
         for kept in self.plan.invariants.values():
             for v, loop in kept.items():
                 if (v, loop) not in self.invariants:
-                    self.invariants[v, loop] = self.emitter.cell(v.type, lanes=v.varying)
+                    self.invariants[v, loop] = frame.cell(v)
 
     def write(self) -> None:
         """Write the sweep, from the label `r<last>` to `gradients`."""
@@ -136,7 +136,8 @@ class ReverseSweep:
         trip = emitter.get(self.frame.counters[loop])
         slot = emitter.integer("iadd", [emitter.get(stack.base), trip])
         at = stack.place(v, slot, emitter)
-        return emitter.pop(loop.index, at, stack.columns[v], v.type, v.varying)
+        moves = self.frame.moves(v)
+        return emitter.pop(loop.index, at, stack.columns[v], v.type, v.varying, moves)
 
     # -- blocks ------------------------------------------------------------------------------
 
@@ -178,14 +179,15 @@ class ReverseSweep:
             if at is None:
                 continue
             if v.type in FLOATS:
-                self._contribute(v, emitter.argument(at, v.type))
+                self._contribute(v, emitter.argument(at, v.type, False))
                 continue
             assert v.shadow is not None
             count = emitter.const(1, "i64")
             for n in self.lengths[k]:
                 count = emitter.integer("imul", [count, frame.value(n)])
             element = self._element(v)
-            emitter.add_into(frame.now[v.shadow], emitter.argument(at, "ptr"), count, element)
+            given = emitter.argument(at, "ptr", False)
+            emitter.add_into(frame.now[v.shadow], given, count, element)
 
     def _element(self, pointer: Value) -> str:
         """The element type of the memory that a result's pointer leads to."""

@@ -41,7 +41,7 @@ class CountingEmitter(VectorEmitter):
         """Nothing is read from this place."""
         return slot
 
-    def push(self, k: int, at: Any, column: int, x: Any) -> None:
+    def push(self, k: int, at: Any, column: int, x: Any, moves: bool = True) -> None:
         """Nothing is kept."""
 
 

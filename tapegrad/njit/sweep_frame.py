@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from tapegrad.njit import runtime_text
-from tapegrad.njit.activity import Activity
+from tapegrad.njit.activity import Activity, depending
 from tapegrad.njit.emitter import Emitter
 from tapegrad.njit.partials import is_row
 from tapegrad.njit.reverse_plan import ReversePlan
@@ -87,7 +88,7 @@ class SweepFrame:
 
     def __init__(
         self, function: Function, activity: Activity | None, plan: ReversePlan | None,
-        emitter: VectorEmitter, value: bool = True,
+        emitter: VectorEmitter, value: bool = True, moved: Collection[int] | None = None,
     ) -> None:  # fmt: skip
         self.function, self.activity, self.plan = function, activity, plan
         self.emitter = emitter
@@ -98,13 +99,22 @@ class SweepFrame:
         self.stacks: dict[Loop, Stack] = {}
         self.variables: dict[Value, Any] = {}
         self.counters: dict[Loop, Any] = {}
+        self.moving = _moving(function, moved or ())
         if plan is not None:
             for loop in function.loops:
                 kept = [v for v in plan.stacked if v.home.loop is loop]
                 if kept:
                     self.stacks[loop] = Stack(loop, kept, plan, emitter)
                 self.counters[loop] = emitter.cell("i64", True)
-            self.variables = {v: emitter.cell(v.type) for v in plan.variables}
+            self.variables = {v: self.cell(v) for v in plan.variables}
+
+    def moves(self, v: Value) -> bool:
+        """Whether a value has a tangent, or memory that it leads to; adjoints have."""
+        return v in self.moving
+
+    def cell(self, v: Value) -> Any:
+        """A variable for a value of the forward sweep."""
+        return self.emitter.cell(v.type, False, v.varying, self.moves(v))
 
     def scope(self, pointer: Value, shadow: bool = False) -> Any:
         """What memory a pointer leads to, for LLVM's analysis of aliases."""
@@ -164,3 +174,12 @@ class SweepFrame:
     def owner_word(self) -> int:
         """The word of the results that says what arrays they own."""
         return self.emitter.words * self.emitter.outputs
+
+
+def _moving(function: Function, moved: Collection[int]) -> set[Value]:
+    """The values that have tangents along some arguments, and pointers to what has."""
+    found, memory = depending(function, moved)
+    for v in (*function.parameters, *function.values):
+        if v.type == "ptr" and function.alias_class(v) in memory:
+            found.add(v)
+    return found | {v.shadow for v in function.values if v.shadow is not None}

@@ -251,7 +251,7 @@ class VectorEmitter(Emitter):
 
     # -- variables and stacks ----------------------------------------------------------------
 
-    def cell(self, kind: str, zeroed: bool = False, lanes: bool = False) -> Any:
+    def cell(self, kind: str, zeroed: bool = False, lanes: bool = False, moves: bool = True) -> Any:
         """A variable, or one for each lane."""
         if not lanes:
             return Emitter.cell(self, kind, zeroed)
@@ -278,7 +278,7 @@ class VectorEmitter(Emitter):
         else:
             Emitter.put(self, cell, self.splat(x) if cell[1][0] == "<" else x)
 
-    def push(self, k: int, at: Any, column: int, x: Any) -> None:
+    def push(self, k: int, at: Any, column: int, x: Any, moves: bool = True) -> None:
         """Keep a value."""
         if isinstance(x, Lanes):
             for j, part in enumerate(x):
@@ -289,7 +289,9 @@ class VectorEmitter(Emitter):
                 x = self.current.share(vector_type("i64"), f"zext {x} to {vector_type('i64')}")
             super().push(k, at, column, x)
 
-    def pop(self, k: int, at: Any, column: int, kind: str, lanes: bool = False) -> Any:
+    def pop(
+        self, k: int, at: Any, column: int, kind: str, lanes: bool = False, moves: bool = True
+    ) -> Any:
         """A value that was kept."""
         if not lanes:
             return super().pop(k, at, column, kind)

@@ -9,6 +9,7 @@ from numba import njit
 
 import tapegrad as tg
 from bench.njit.programs import chol
+from tapegrad.njit.evaluation import Evaluator
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
 
@@ -172,3 +173,47 @@ def test_an_adjoint_of_zero_may_have_a_tangent():
     x, w = np.zeros(40), np.arange(40.0)
     assert np.array_equal(tg.grad(f)(x, w), x)
     assert np.array_equal(tg.hessian(f)(x, w), 2.0 * np.outer(w, w))
+
+
+@njit
+def through_memory(x, weights, scale, out):
+    """What has no tangent at first is overwritten with what has, and the reverse."""
+    rows, held = np.ones((len(x), 2)), weights.copy()
+    level = scale
+    for t in range(len(x)):
+        rows[t, 0] = weights[t] * scale
+        rows[t, 1] = level
+        if t % 2:
+            level = level * x[t] + held[t]
+        else:
+            held[t + 1] = level * math.sin(x[t])
+        out[t] = rows[t, 0] * rows[t, 1] * x[t]
+        x[t] = scale
+    return (out * out).sum() + held.sum() * level
+
+
+MIXED = np.array([0.3, -0.7, 1.1, 0.4]), np.array([0.2, 1.3, -0.4, 0.9]), 1.7, np.zeros(4)
+
+
+@pytest.mark.parametrize("moved", [(0,), (1,), (2,), (3,), (0, 2), (1, 2), (0, 1, 2, 3)])
+def test_tangents_along_some_of_the_arguments(moved):
+    rng = np.random.default_rng(5)
+    along = [rng.normal(size=np.shape(x))[()] for x in MIXED]
+    given = [
+        d if k in moved else np.zeros_like(x)[()] for k, (x, d) in enumerate(zip(MIXED, along))
+    ]
+    every = tuple(range(4))
+    evaluator = Evaluator(through_memory, "grad")
+    pruned = evaluator.run(
+        MIXED, every, directions=[d if k in moved else None for k, d in enumerate(along)]
+    )
+    whole = evaluator.run(MIXED, every, directions=given, moved=every)
+    assert pruned.tangent == pytest.approx(whole.tangent, rel=1e-12, abs=1e-13)
+    pairs = zip(pruned.gradient_tangents, whole.gradient_tangents, strict=True)
+    for found, expected in pairs:
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+    gradients = lambda step: (
+        evaluator.run([x + step * d for x, d in zip(MIXED, given)], every).gradients
+    )
+    for found, up, down in zip(pruned.gradient_tangents, gradients(1e-6), gradients(-1e-6)):
+        np.testing.assert_allclose(found, (up - down) / 2e-6, rtol=1e-6, atol=1e-7)

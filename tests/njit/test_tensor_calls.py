@@ -467,3 +467,15 @@ def test_two_threads():
     for x, g in zip(xs, found, strict=True):
         expected = tg.grad(lambda x: waves_of_arrays(x, 3.0).sum())(x)
         np.testing.assert_allclose(g.numpy(), expected.numpy())
+
+
+def test_forward_mode_past_a_function_among_the_arguments():
+    square = njit(lambda x: x * x)
+
+    @njit
+    def f(x, inner, y):
+        return inner(x) * y
+
+    along_y = tg.jvp(lambda x, y: f(x, square, y), (3.0, 2.0), (0.0, 1.0))
+    assert along_y == (18.0, 9.0)
+    assert tg.hvp(lambda p: f(p[0], square, p[1]))((3.0, 2.0), (1.0, 1.0)) == (10.0, 6.0)
