@@ -172,8 +172,7 @@ class HessianProduct(NumbaDerivative):
             value=False,
         )
         assert found.gradient_tangents is not None
-        if len(given) == 1:
-            self.offer_fast_call((x,), chosen, (v,))
+        self.offer_fast_call((x,), given, chosen, (v,))
         return self.as_arguments(found.gradient_tangents, given, chosen, 1)
 
 
@@ -200,5 +199,5 @@ def tangents_of(
                     f"`{name}`: a tangent of shape {t.shape} was given for an argument of shape "
                     f"{np.shape(leaf)}"
                 )
-            found.append(t.astype(float)[()])
+            found.append(t.astype(float, copy=False)[()])
     return found

@@ -292,7 +292,9 @@ class Call:
         if p.attribute.element not in ("f64", "f32") or p not in self.program.moving:
             return 0
         given = np.zeros(leaf.shape) if direction is None else direction
-        array: Array = np.array(given, leaf.dtype, order="C")
+        # Where the function writes into an argument, it writes into its tangent.
+        writes = p.attribute.argument in self.program.written
+        array: Array = np.array(given, leaf.dtype, order="C", copy=writes or None)
         self.kept.append(array)
         return call_words.address_of(array)
 

@@ -55,27 +55,62 @@ NUMBER, ADDRESS, LENGTH, ADJOINT, GRADIENT, VALUE = range(6)  # kinds of steps
 
 
 def fast_call(
-    program: DerivativeProgram, limit: int, args: Sequence[Any], argnums: Sequence[int],
-    single: bool, directions: Sequence[Any], otherwise: Callable[..., Any], name: str,
+    program: DerivativeProgram, limit: int, args: Sequence[Any], constants: Sequence[Any],
+    argnums: Sequence[int], single: bool, directions: Sequence[Any], otherwise: Callable[..., Any],
+    name: str,
 ) -> Callable[..., Any] | None:  # fmt: skip
-    """A builtin function that returns gradients in some arguments, or None if it cannot be had.
+    """A function that returns gradients in some arguments quickly, or None if it cannot be had.
 
-    With `directions`, tangents of all arguments, which follow these, it returns the tangents of the
-    gradients; if the program finds the value, a pair of that and the gradients.
+    After the `args`, which are numbers, arrays and tuples of these, come `constants`, which are the
+    same in each call.  With `directions`, tangents of the first arguments, which follow in a call,
+    it returns the tangents of the gradients; if the program finds the value, a pair of that and the
+    gradients.
     """
-    simple = all(type(x) in KINDS for x in (*args, *directions))
+    every = (*args, *constants)
+    leaves, along = _leaves(every), _leaves(directions)
+    simple = all(type(x) in KINDS for x in (*leaves, *along))
     if not simple or program.written or program.result != types.float64:
         return None
-    if not sweep_abi.as_listed():
+    if len(along) != len(_leaves(args[: len(directions)])) or not sweep_abi.as_listed():
         return None
-    packing = _Packing(program, args, directions)
-    result = packing.result(argnums, single)
+    packing = _Packing(program, leaves, len(along))
+    result = packing.result(every, argnums, single)
     plan, kept = packing.plan(limit)
-    places = [_place(x, k % len(args)) for k, x in enumerate((*args, *directions))]
-    return builtin(
-        adapter(), places, packing.outputs, result, otherwise, _failed, name,
+    places = [_place(x, k) for k, x in enumerate(leaves)]
+    places += [_place(x, k) for k, x in enumerate(along)]
+    plain = not constants and len(leaves) + len(along) == len(args) + len(directions)
+    made = builtin(
+        adapter(), places, packing.outputs, result, otherwise if plain else _missed, _failed, name,
         release=True, context=plan, kept=kept,
     )  # fmt: skip
+    return made if plain else _of_leaves(made, args, constants, directions, otherwise)
+
+
+def _leaves(args: Sequence[Any]) -> list[Any]:
+    """The parts of arguments that are tuples; those of other kinds of tuples do not matter."""
+    return [leaf for x in args for leaf in (x if type(x) is tuple else (x,))]
+
+
+def _of_leaves(
+    made: Callable[..., Any], args: Sequence[Any], constants: Sequence[Any],
+    directions: Sequence[Any], otherwise: Callable[..., Any],
+) -> Callable[..., Any]:  # fmt: skip
+    """A function that takes tuples apart for another one, if they are like these."""
+    sizes = [len(x) if type(x) is tuple else -1 for x in (*args, *directions)]
+    before, between = len(args), _leaves(constants)
+
+    def call(*given: Any, **kwargs: Any) -> Any:
+        found = [len(x) if type(x) is tuple else -1 for x in given]
+        if kwargs or found != sizes:
+            return otherwise(*given, **kwargs)
+        result = made(*_leaves(given[:before]), *between, *_leaves(given[before:]))
+        return otherwise(*given) if result is NotImplemented else result
+
+    return call
+
+
+def _missed(*leaves: Any) -> Any:
+    return NotImplemented
 
 
 def _place(x: Any, like: int) -> Place:
@@ -90,27 +125,27 @@ def _failed() -> None:
 
 
 class _Packing:
-    """The steps of a call, and its outputs."""
+    """The steps of a call, and its outputs; `moved` leaves, the first ones, have tangents."""
 
-    def __init__(
-        self, program: DerivativeProgram, args: Sequence[Any], directions: Sequence[Any]
-    ) -> None:
-        self.program, self.args = program, args
+    def __init__(self, program: DerivativeProgram, leaves: Sequence[Any], moved: int) -> None:
+        self.program, self.leaves, self.moved = program, leaves, moved
         self.outputs: list[Place] = []
         self.steps: list[int] = []
-        self.gradients: dict[int, Float | int] = {}  # the outputs, by arguments
-        words, self.copies = program.words, 1 + bool(directions)
+        self.gradients: dict[int, Float | int] = {}  # the outputs, by leaves
+        words, self.copies = program.words, 1 + bool(moved)
         self.count = self.copies * len(words.inputs)
         for copy in range(self.copies):
+            leaf = 0
             for word, (kind, p) in enumerate(words.inputs, copy * len(words.inputs)):
+                leaf = program.leaf_of.get(p, leaf)
                 if kind == "shadow":
-                    self._adjoint(word, p.attribute.argument)
-                elif kind == "value":
-                    self._argument(word, p, copy)
+                    self._adjoint(word, leaf)
+                elif kind == "value" and (not copy or leaf < moved):
+                    self._argument(word, p, leaf, copy)
             for (kind, p), at in words.output.items():
                 if kind == "gradient":
                     word = at + copy * len(words.outputs)
-                    self.gradients[p.attribute.argument] = self._number(GRADIENT, word)
+                    self.gradients[program.leaf_of[p]] = self._number(GRADIENT, word)
 
     def _step(
         self, kind: int, word: int, argument: int = 0, number: int = 0, ndim: int = 0,
@@ -120,19 +155,19 @@ class _Packing:
             kind=kind, word=word, argument=argument, number=number, ndim=ndim, itemsize=itemsize
         )
 
-    def _argument(self, word: int, p: Any, copy: int) -> None:
+    def _argument(self, word: int, p: Any, leaf: int, copy: int) -> None:
         """A component of an argument, or of its tangent."""
-        own, k = p.attribute, p.attribute.argument + copy * len(self.args)
+        at = leaf + copy * len(self.leaves)
         if p.type == "ptr":
-            self._step(ADDRESS, word, k)
-        elif not own.is_length:
-            self._step(NUMBER, word, k)
+            self._step(ADDRESS, word, at)
+        elif not p.attribute.is_length:
+            self._step(NUMBER, word, at)
         elif not copy:
-            self._step(LENGTH, word, k, int(own.suffix.rpartition(".n")[2]))
+            self._step(LENGTH, word, at, int(p.attribute.suffix.rpartition(".n")[2]))
 
     def _adjoint(self, word: int, k: int) -> None:
-        """An array for the adjoint of an argument."""
-        x = self.args[k]
+        """An array for the adjoint of a leaf."""
+        x = self.leaves[k]
         self.gradients[k] = len(self.outputs)
         self._step(ADJOINT, word, k, len(self.outputs), x.ndim, x.itemsize)
         self.outputs.append(_place(x, k))
@@ -143,13 +178,17 @@ class _Packing:
         self.outputs.append(Place(float))
         return Float(len(self.outputs) - 1)
 
-    def result(self, argnums: Sequence[int], single: bool) -> Result:
+    def result(self, args: Sequence[Any], argnums: Sequence[int], single: bool) -> Result:
         """What is returned; the gradient in an array on which nothing depends is zero."""
+        found = []
         for k in argnums:
-            if k not in self.gradients:
-                self._adjoint(self.count, k)
-        found = tuple([self.gradients[k] for k in argnums])
-        gradients: Result = found[0] if single else found
+            first, size = len(_leaves(args[:k])), len(_leaves(args[k : k + 1]))
+            for leaf in range(first, first + size):
+                if leaf not in self.gradients:
+                    self._adjoint(self.count, leaf)
+            parts = tuple([self.gradients[leaf] for leaf in range(first, first + size)])
+            found.append(parts if type(args[k]) is tuple else parts[0])
+        gradients: Result = found[0] if single else tuple(found)
         if not self.program.request.value:
             return gradients
         return self._number(VALUE, self.program.words.output["result", 0]), gradients
@@ -162,7 +201,7 @@ class _Packing:
             template[at] = float(kind == "seed")
         steps = (ctypes.c_int64 * len(self.steps))(*self.steps)
         plan = (ctypes.c_int64 * Plan.SIZE)(*Plan.words(
-            program=program.address, limit=limit, arguments=self.copies * len(self.args),
+            program=program.address, limit=limit, arguments=len(self.leaves) + self.moved,
             word_count=self.count + 1, result_count=self.copies * len(words.outputs) + 1,
             template=ctypes.addressof(template),
             steps=ctypes.addressof(steps), step_count=len(self.steps) // Step.SIZE,

@@ -83,26 +83,31 @@ class NumbaDerivative:
         raise NotImplementedError
 
     def offer_fast_call(
-        self, args: tuple[Any, ...], chosen: tuple[int, ...], directions: tuple[Any, ...] = ()
-    ) -> None:
+        self, args: tuple[Any, ...], given: tuple[Any, ...], chosen: tuple[int, ...],
+        directions: tuple[Any, ...] = (),
+    ) -> None:  # fmt: skip
         """Put a fast call for arguments like these first, after they went the general way.
 
-        Where one run of a program was not enough, that way is the shorter one from then on.
+        With defaults they are those that are `given` to the function.  Where one run of a program
+        was not enough, that way is the shorter one from then on.
         """
         if self.evaluator.large or self.evaluator.repeats > PATIENCE:
             self._call = self._general
             return
-        args, directions = (tuple(map(call_words.contiguous, part)) for part in (args, directions))
+        constants = given[len(args) :]
+        args, given, directions = (
+            tuple(map(call_words.contiguous, part)) for part in (args, given, directions)
+        )
         key = call_words.quick_key((*args, *directions))
         if key is None or key in self._fast_kinds or len(self._fast_kinds) >= FAST_CALLS:
             return
         self._fast_kinds.add(key)
         request = Request(
-            call_words.kinds_of(args), chosen, False, chosen if directions else None, strong=False,
+            call_words.kinds_of(given), chosen, False, chosen if directions else None, strong=False,
             value=self.with_value,
         )  # fmt: skip
         made = fast_call(
-            program_of(self.function, request), self.evaluator.limit, args,
+            program_of(self.function, request), self.evaluator.limit, args, constants,
             checked_argnums(self.argnums, len(args), self.name, self.function), self.single,
             directions, self._call, self.name,
         )  # fmt: skip
@@ -142,8 +147,8 @@ class NumbaDerivative:
         found = self.evaluator.run(
             given, chosen, whole=False, check=self.check_program, value=self.needs_value
         )
-        if given is args and not self.has_aux:
-            self.offer_fast_call(args, chosen)
+        if not kwargs and not self.has_aux:
+            self.offer_fast_call(args, given, chosen)
         return found.value, self.as_arguments(found.gradients, given, chosen, len(args))
 
     @property

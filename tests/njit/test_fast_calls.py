@@ -100,6 +100,74 @@ def test_hessian_vector_products_of_functions_with_defaults():
     assert [product(2.0, 1.0) for _ in range(3)] == [6.0] * 3
 
 
+SLOPES = np.array([0.5, -2.0])
+
+
+@njit
+def of_tuples(p, n, q=(2.0, SLOPES)):
+    s = 0.0
+    for i in range(n):
+        s += p[0] * p[1][i] * q[0] * q[1][i] ** 2
+    return s
+
+
+@pytest.mark.parametrize("argnums", [0, (0,), (2, 0)])
+def test_tuples_and_defaults(argnums, general_calls):
+    p, q = (3.0, np.array([1.0, 4.0])), (1.5, np.array([2.0, 3.0]))
+    gradient = tg.value_and_grad(of_tuples, argnums)
+    calls = [(p, 2, q)] if argnums == (2, 0) else [(p, 2), (p, 2, q), (p, 1)]
+    for args in calls:
+        gradient(*args)
+    del general_calls[:]
+    for args in calls:
+        np.testing.assert_equal(gradient(*args), tg.value_and_grad(of_tuples, argnums)(*args))
+    assert gradient not in general_calls
+    for others in (((3.0, (p[1],)), 2, q), ((np.float64(3.0), p[1]), 2, q), (p[:1], 2, q)):
+        if len(others[0]) == 2 and isinstance(others[0][1], np.ndarray):
+            np.testing.assert_equal(gradient(*others)[0], gradient(p, 2, q)[0])
+        else:
+            with pytest.raises(Exception, match=r"(?i)tuple"):
+                gradient(*others)
+
+
+def test_defaults_that_change():
+    plain, strided = np.ones(2), np.ones(4)[::2]
+    for array in (plain, strided):
+
+        @njit
+        def f(x, scale=array):
+            return x * scale[0]
+
+        gradient = tg.grad(f)
+        assert [gradient(2.0), gradient(2.0)] == [1.0, 1.0]
+        array[0] = 5.0
+        assert gradient(2.0) == 5.0
+
+
+def test_products_along_tuples(general_calls):
+    @njit
+    def f(p, scale=2.0):
+        return scale * p[0] * np.sum(p[1] * p[1])
+
+    product = tg.hvp(f)
+    x, v = (3.0, np.array([1.0, 4.0])), (0.5, np.array([2.0, 1.0]))
+    for _ in range(2):
+        number, array = product(x, v)
+        assert number == 4.0 * np.dot(x[1], v[1])
+        np.testing.assert_allclose(array, 4 * (v[0] * x[1] + x[0] * v[1]))
+    assert len(general_calls) == 1
+    with pytest.raises(ValueError, match="structure"):
+        product(x, v[0])
+    with pytest.raises(ValueError, match=r"shape \(1,\) was given"):
+        product(x, (0.5, np.ones(1)))
+
+
+def test_tangents_are_not_written_into():
+    x, v = np.arange(3.0), np.ones(3)
+    tg.jvp(scaled, (x, 2.0), (v, 0.0))
+    np.testing.assert_array_equal(v, np.ones(3))
+
+
 def test_an_argument_without_influence():
     gradient = tg.grad(njit(lambda x, y: x * 2.0), (1, 0))
     y = np.ones((2, 3))
