@@ -52,6 +52,9 @@ NEAR = sys.platform == "linux" and platform.machine() == "x86_64"
 MODEL = {"codemodel": "small", "reloc": "pic"} if NEAR else {}
 # Whether loops are vectorised that add up in order: the sums then stay scalar, to the bit.
 SUMS_IN_ORDER = "--force-ordered-reductions"
+# Whether a test that two arrays lie apart is done once for the loop around the one that needs it:
+# where that loop goes backwards, such a test fails always, and nothing is vectorised.
+TESTS_OUTSIDE = "--hoist-runtime-checks"
 # What stands elsewhere is called through a table of addresses, here by what LLVM itself calls.
 THROUGH_TABLE = """
 !llvm.module.flags = !{!0}
@@ -238,23 +241,28 @@ def _reserve(nbytes: int) -> None:
         raise MemoryError(text) from None
 
 
-def assembled(text: str, level: int = 3, ready: str = "") -> tuple[Any, Any]:
+def assembled(
+    text: str, level: int = 3, ready: str = "", backwards: bool = False
+) -> tuple[Any, Any]:
     """The engine of a module given as LLVM text, compiled at most once per machine.
 
     The first of the pair is the engine; the code lives as long as the pair.  At level 0 LLVM
     takes a tenth of the time, optimises nothing, and selects instructions one by one.  At level 1
     it optimises nothing either, but what is used again stays in registers.  `ready` is a module of
-    code that needs no optimising, which the first one calls.
+    code that needs no optimising, which the first one calls.  `backwards` says that loops go
+    backwards in it.
     """
     text = simd_tables.vectorised(text)
     with _lock:
-        key = hashlib.sha256(_host() + f"{level}\n{text}\n{ready}".encode()).hexdigest()
+        what = f"{level}{' backwards' * backwards}\n{text}\n{ready}"
+        key = hashlib.sha256(_host() + what.encode()).hexdigest()
         code = disk.read(key)
         if code is None:
             taken = _TAKEN[level > 1] * len(text) + _TAKEN[True] * len(ready)
             _reserve(_BESIDE + taken)
             with _announced(), stage("machine code"):
-                code = bytes(_machine(level).emit_object(_module(text, level, ready)))
+                module = _module(text, level, ready, backwards)
+                code = bytes(_machine(level).emit_object(module))
             disk.write(key, code)
         return _loaded(code)
 
@@ -265,7 +273,7 @@ def assembly(text: str, level: int = 3, ready: str = "") -> str:
     return str(_machine(level).emit_assembly(_module(text, level, ready)))
 
 
-def _module(text: str, level: int, ready: str) -> Any:
+def _module(text: str, level: int, ready: str, backwards: bool = False) -> Any:
     """A module as code is generated from it."""
     llvm = binding()
 
@@ -273,7 +281,7 @@ def _module(text: str, level: int, ready: str) -> Any:
     if level == 1:
         _settle(module)
     else:
-        _optimise(module, level)
+        _optimise(module, level, backwards)
     if ready:
         other = llvm.parse_assembly(ready)
         _settle(other)
@@ -358,7 +366,7 @@ def _interleaved(text: str) -> str:
     return "\n".join([*lines, *tags, ""])
 
 
-def _optimise(module: Any, level: int = 3) -> None:
+def _optimise(module: Any, level: int = 3, backwards: bool = False) -> None:
     """One pass over the whole kernel, which takes half the time of many over its parts."""
     llvm = binding()
 
@@ -366,13 +374,15 @@ def _optimise(module: Any, level: int = 3) -> None:
     options.loop_vectorization = True
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(_machine(), options)
-    # Without it, one sum whose order counts keeps its whole loop scalar.  It is an option of the
-    # process, so it is taken back for what others compile.
-    llvm.set_option("", f"{SUMS_IN_ORDER}=true")
+    # Without the first, one sum whose order counts keeps its whole loop scalar.  They are options
+    # of the process, so they are taken back for what others compile.
+    for option, inside in ((SUMS_IN_ORDER, "true"), (TESTS_OUTSIDE, str(not backwards).lower())):
+        llvm.set_option("", f"{option}={inside}")
     try:
         builder.getModulePassManager().run(module, builder)
     finally:
-        llvm.set_option("", f"{SUMS_IN_ORDER}=false")
+        for option, outside in ((SUMS_IN_ORDER, "false"), (TESTS_OUTSIDE, "true")):
+            llvm.set_option("", f"{option}={outside}")
     if _calls_forms_for_vectors(module):
         late = llvm.create_new_module_pass_manager()
         late.add_always_inliner_pass()  # the forms for vectors, which loops now call

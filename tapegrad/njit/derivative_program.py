@@ -152,7 +152,7 @@ class DerivativeProgram:
     def _link(self, text: str) -> None:
         _offer_symbols()
         scipy_calls.offer(text)
-        self.engine = build.assembled(text)  # which owns the code
+        self.engine = build.assembled(text, backwards=True)  # which owns the code
         address = self.engine[0].get_function_address
         self.address, self.release_address = int(address(SYMBOL)), int(address("release"))
         self.call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, ctypes.c_int64)(

@@ -263,7 +263,7 @@ def test_memory_is_given_back():
 
 def test_forward_mode_frees_what_a_trip_has_made():
     args, along = (np.ones(1000), 0.7, 3_000), (np.ones(1000), 1.0, 0)
-    program = program_of(temporaries, Request(call_words.kinds_of(args), (), tangents=True))
+    program = program_of(temporaries, Request(call_words.kinds_of(args), (), moved=(0, 1)))
     call = Call(program, args, None, [along[0], 1.0, None])
     out = ctypes.create_string_buffer(program.out_bytes)
     assert program.call(call.words, out, 100_000) == 0
