@@ -10,7 +10,7 @@ import numpy as np
 from numba import typeof
 from numba.np.numpy_support import as_dtype
 
-from tapegrad.njit.numba_front.components import components, scalar, tuple_like
+from tapegrad.njit.numba_front.components import components, scalar, signed, tuple_like
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.three_address_code import FLOATS, Unsupported
 
@@ -98,7 +98,7 @@ def flat(t: NumbaType, x: Any) -> list[Any]:
         return [address_of(x), *x.shape]
     if isinstance(t, types.BaseTuple):
         return [c for part, y in zip(t, x) for c in flat(part, y)]
-    return [x] if components(t) else []
+    return [signed(x) if t == types.uint64 else x] if components(t) else []
 
 
 # How `struct` packs a word of each type, and reads it back.
@@ -122,6 +122,8 @@ def result_of(
     kind = scalar(t)
     if kind is None:
         return None
+    if t == types.uint64 and moved is None:
+        return values[at] % (1 << 64)
     return values[at] if moved is None or kind in FLOATS else 0.0
 
 

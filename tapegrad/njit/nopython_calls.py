@@ -263,7 +263,8 @@ class _Source:
             return "None", at
         if kind is None:
             raise Unsupported(f"`has_aux` with {t} in nopython code")
-        return _read(at, kind), at + 1
+        text = _read(at, kind)
+        return f"np.uint64({text})" if t == types.uint64 else text, at + 1
 
 
 def _written(at: int, kind: str, text: str) -> str:

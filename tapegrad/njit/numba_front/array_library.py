@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from tapegrad.njit.numba_front.objects import NumbaType, types
+from tapegrad.njit.numba_front.typed_ir import ARRAY_LIBRARY
 from tapegrad.njit.three_address_code import Unsupported
 
 Function = Callable[..., Any]
 INDICES = "ijklm"
-FILE = "<array library>"  # where the functions seem to stand
 _SIGNS = {
     operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/",
     operator.pow: "**", operator.floordiv: "//", operator.mod: "%", operator.lt: "<",
@@ -33,7 +33,7 @@ _UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
 def made(source: str) -> Function:
     """The function that a source defines."""
     space: dict[str, Any] = {"np": np, "math": math}
-    exec(compile(source, FILE, "exec"), space)
+    exec(compile(source, ARRAY_LIBRARY, "exec"), space)
     function: Function = space[source.split("(")[0].removeprefix("def ")]
     return function
 
@@ -171,13 +171,16 @@ def copied(t: NumbaType) -> Function:
 
 
 def taken(t: NumbaType, places: NumbaType) -> Function:
-    """`a[places]` of numbers of rows, or of a condition for each element of a vector."""
-    if t.ndim == places.ndim == 1 and places.dtype == types.boolean:
-        counted = over("p", 1, "if p[i]:\n n += 1")
-        made = f"out = np.empty(n, {dtype(t.dtype)})"
-        chosen = over("p", 1, "if p[i]:\n out[n] = a[i]\n n += 1")
-        unlike = "if a.shape[0] != p.shape[0]:\n raise ValueError"
-        lines = [unlike, "n = 0", counted, made, "n = 0", chosen]
+    """`a[places]` of numbers of rows, or of conditions for elements or for rows."""
+    if places.dtype == types.boolean and places.ndim in (1, t.ndim):
+        rest = "" if places.ndim == t.ndim else ", :"
+        shape = "(n, " + "".join(f"a.shape[{d}], " for d in range(places.ndim, t.ndim)) + ")"
+        here = at("p", places.ndim)
+        counted = over("p", places.ndim, f"if {here}:\n n += 1")
+        element = at("a", places.ndim).replace("]", rest + "]")
+        chosen = over("p", places.ndim, f"if {here}:\n out[n{rest}] = {element}\n n += 1")
+        made = f"out = np.empty({shape}, {dtype(t.dtype)})"
+        lines = [*_same_lengths(places.ndim), "n = 0", counted, made, "n = 0", chosen]
     elif places.ndim == 1 and isinstance(places.dtype, types.Integer):
         lengths = ["p.shape[0]", *(f"a.shape[{d}]" for d in range(1, t.ndim))]
         made = f"out = np.empty(({', '.join(lengths)},), {dtype(t.dtype)})"
@@ -186,6 +189,31 @@ def taken(t: NumbaType, places: NumbaType) -> Function:
     else:
         raise Unsupported(f"an index of type {places} of {t}")
     return defined("taken", "a, p", *lines, "return out")
+
+
+def _same_lengths(ndim: int) -> list[str]:
+    """Lines that refuse conditions of another shape than the array's."""
+    return [f"if a.shape[{d}] != p.shape[{d}]:\n raise ValueError" for d in range(ndim)]
+
+
+def put(t: NumbaType, places: NumbaType, value: NumbaType) -> Function:
+    """`a[places] = b`, of numbers, or of conditions for all elements; `b` is copied before."""
+    many = isinstance(value, types.Array)
+    source = "c[n if c.shape[0] > 1 else 0]" if many else "b"
+    target = at("a", t.ndim)
+    if places.dtype == types.boolean and places.ndim == t.ndim:
+        counted = over("p", t.ndim, f"if {at('p', t.ndim)}:\n n += 1")
+        body = f"if {at('p', t.ndim)}:\n {target} = {source}\n n += 1"
+        lines = [*_same_lengths(t.ndim), "n = 0", counted]
+    elif places.ndim == t.ndim == 1 and isinstance(places.dtype, types.Integer):
+        body, lines = f"a[p[i]] = {source}\nn += 1", ["n = p.shape[0]"]
+    else:
+        raise Unsupported(f"an index of type {places} of {t} that is written to")
+    if many:
+        if value.ndim != 1:
+            raise Unsupported(f"{value} at places that an array chooses")
+        lines += ["c = b.copy()", "if c.shape[0] != 1 and c.shape[0] != n:\n raise ValueError"]
+    return defined("put", "a, p, b", *lines, "n = 0", over("p", places.ndim, body))
 
 
 def repeated(t: NumbaType) -> Function:

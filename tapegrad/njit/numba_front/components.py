@@ -13,8 +13,8 @@ Components: TypeAlias = list[tuple[str, str]]  # a suffix and a type each
 
 ELEMENT_OF = {
     types.float64: "f64", types.float32: "f32", types.int64: "i64", types.int32: "i32",
-    types.int16: "i16", types.int8: "i8", types.uint32: "u32", types.uint16: "u16",
-    types.uint8: "u8", types.boolean: "u8",
+    types.int16: "i16", types.int8: "i8", types.uint64: "i64", types.uint32: "u32",
+    types.uint16: "u16", types.uint8: "u8", types.boolean: "u8",
 }  # fmt: skip
 # What takes no part in the computation: functions, modules, None, text that is never active.
 NOTHING = (
@@ -40,8 +40,6 @@ def scalar(t: NumbaType) -> str | None:
     if isinstance(t, types.Boolean):
         return "i1"
     if isinstance(t, types.Integer):
-        if not t.signed and t.bitwidth == 64:
-            raise Unsupported("an unsigned integer of 64 bits: use signed ones")
         return "i64"
     if isinstance(t, types.Float) and t in ELEMENT_OF:
         return ELEMENT_OF[t]
@@ -74,7 +72,7 @@ def components(t: NumbaType) -> Components:
         return [*first, (".b", "i1")]
     if isinstance(t, types.BoundFunction):
         return [(".self" + s, x) for s, x in components(t.this)]
-    if isinstance(t, types.SimpleIteratorType):
+    if isinstance(t, types.SimpleIteratorType | types.NumpyFlatType | types.NumpyNdIterType):
         return [*sequence(t), (".count", "i64"), (".k", "i64")]
     if isinstance(t, NOTHING):
         return []
@@ -96,6 +94,12 @@ def sequence(t: NumbaType) -> Components:
         return components(t.array_type)
     if isinstance(t, types.UniTupleIter | types.ListIter):
         return components(t.container)
+    if isinstance(t, types.NumpyFlatType | types.NumpyNdEnumerateType):
+        return components(t.array_type)
+    if isinstance(t, types.NumpyNdIterType) and len(t.arrays) == 1:
+        return components(t.arrays[0])
+    if isinstance(t, types.NumpyNdIndexType):
+        return [(f".n{d}", "i64") for d in range(t.ndim)]
     if isinstance(t, types.EnumerateType):
         return [(".first", "i64"), *sequence(t.source_type)]
     if isinstance(t, types.ZipType):
@@ -118,13 +122,18 @@ def lengths(ops: list[Operand], t: NumbaType) -> list[Operand]:
     return ops[1 : 1 + t.ndim]
 
 
+def signed(value: Any, kind: str = "i64") -> Any:
+    """An integer of 64 bits as the signed one that has the same bits; all else as it is."""
+    return (int(value) + (1 << 63)) % (1 << 64) - (1 << 63) if kind == "i64" else value
+
+
 def constants(value: Any, t: NumbaType) -> list[Operand]:
     """The components of what is known when the code is written."""
     t = types.unliteral(t)
     if isinstance(t, types.BaseTuple):
         return [x for item, part in zip(value, t) for x in constants(item, part)]
     if not isinstance(t, types.Array):
-        return [Constant(value, kind) for _, kind in components(t)]
+        return [Constant(signed(value, kind), kind) for _, kind in components(t)]
     if value.nbytes > LARGEST:
         size = f"{value.nbytes / (1 << 20):.1f} MB"
         raise Unsupported(f"an array of {size} from outside: pass it as an argument")

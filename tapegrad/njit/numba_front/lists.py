@@ -28,7 +28,7 @@ class Lists(Calls):
 
     def list_place(self, ops: Operands, t: NumbaType, index: Any) -> Operand | None:
         """The offset of an element, which has to be there; None if the index is no number."""
-        entries = self.entries(index)
+        entries = self.entries(index, 1)
         if len(entries) != 1 or not is_index(entries[0]):
             return None
         at = self.element_offset(ops, array_of(t), entries)
@@ -45,7 +45,7 @@ class Lists(Calls):
         at = self.list_place(ops, base, index)
         if at is not None:
             return self.load(ops, array, at)
-        view = self.subscript(ops, array, self.entries(index))
+        view = self.subscript(ops, array, self.entries(index, 1))
         return self.inline(array_library.copied(view[1]), [view])[0], want
 
     def set_list_item(self, target: NumbaIR, index: Any, value: NumbaIR) -> None:

@@ -31,8 +31,19 @@ def is_index(entry: Entry) -> bool:
 class Subscripts(Writer):
     """Writes the code of subscripts."""
 
-    def entries(self, index: Any) -> list[Entry]:
-        """The entries of a subscript that is a variable or, if Numba knows it, a Python object."""
+    def entries(self, index: Any, ndim: int) -> list[Entry]:
+        """The entries of a subscript that is a variable or, if Numba knows it, a Python object.
+
+        `...` becomes slices, as many as dimensions are left.
+        """
+        found = self.written_entries(index)
+        if Ellipsis in found:
+            at, named = found.index(Ellipsis), sum(x is not None for x in found) - 1
+            found[at : at + 1] = [Slice(None, None, None)] * (ndim - named)
+        return found
+
+    def written_entries(self, index: Any) -> list[Any]:
+        """The entries as they stand there."""
         if not isinstance(index, ir.Var):
             return self.static_entries(index)
         t = self.type(index)
@@ -40,9 +51,11 @@ class Subscripts(Writer):
             return [self.get(index)[0]]
         if isinstance(t, types.SliceType):
             return [self.slices[index.name]]
+        if isinstance(t, types.EllipsisType):
+            return [...]
         if not isinstance(t, types.BaseTuple):
             raise Unsupported(f"an index of type {t}")
-        ops, found, at = self.get(index), list[Entry](), 0
+        ops, found, at = self.get(index), list[Any](), 0
         inner = self.slices.get(index.name) or [None] * len(t)
         for part, chosen in zip(t, inner):
             if isinstance(part, types.Integer):
@@ -51,20 +64,22 @@ class Subscripts(Writer):
                 found.append(chosen)
             elif isinstance(part, types.NoneType):
                 found.append(None)
+            elif isinstance(part, types.EllipsisType):
+                found.append(...)
             else:
                 raise Unsupported(f"an index of type {part}")
             at += len(components(part))
         return found
 
-    def static_entries(self, index: Any) -> list[Entry]:
+    def static_entries(self, index: Any) -> list[Any]:
         """The entries of a subscript of constants."""
-        found: list[Entry] = []
+        found: list[Any] = []
         for x in index if isinstance(index, tuple) else (index,):
             if isinstance(x, slice):
                 parts = [None if p is None else Constant(int(p), "i64") for p in _parts(x)]
                 found.append(Slice(*parts))
-            elif x is None:
-                found.append(None)
+            elif x is None or x is Ellipsis:
+                found.append(x)
             elif isinstance(x, int | np.integer):
                 found.append(Constant(int(x), "i64"))
             else:
@@ -88,6 +103,12 @@ class Subscripts(Writer):
             return self.emit("imin", [i, n], "i64") if i.value else ZERO
         at = self.emit("wrap", [i, n], "i64")
         return self.emit("imin", [self.emit("imax", [at, ZERO], "i64"), n], "i64")
+
+    def clipped_back(self, i: Operand, n: Operand) -> Operand:
+        """A bound of a slice that goes backwards, from -1 to the last place."""
+        at = self.emit("wrap", [i, n], "i64")
+        least = self.emit("imax", [at, Constant(-1, "i64")], "i64")
+        return self.emit("imin", [least, self.index("isub", n, ONE)], "i64")
 
     def element_offset(self, ops: Operands, t: NumbaType, entries: list[Entry]) -> Operand:
         """The offset of one element."""
@@ -140,10 +161,11 @@ class Subscripts(Writer):
         if not isinstance(step, Constant) or step.value == 0:
             raise Unsupported("a slice whose step is not a constant")
         if step.value < 0:
-            if entry.start is not None or entry.stop is not None:
-                raise Unsupported("a slice with bounds and a negative step")
-            back = self.index("isub", n, ONE)
-            return self.emit("imax", [back, ZERO], "i64"), self.steps(n, -step.value), step
+            last, before = self.index("isub", n, ONE), Constant(-1, "i64")
+            start = last if entry.start is None else self.clipped_back(entry.start, n)
+            stop = before if entry.stop is None else self.clipped_back(entry.stop, n)
+            length = self.emit("imax", [self.index("isub", start, stop), ZERO], "i64")
+            return self.emit("imax", [start, ZERO], "i64"), self.steps(length, -step.value), step
         start = ZERO if entry.start is None else self.clipped(entry.start, n)
         if entry.stop is None and start == ZERO:
             return start, self.steps(n, step.value), step
@@ -172,7 +194,9 @@ class Subscripts(Writer):
             return self.tuple_item(value, base, index)
         if not isinstance(base, types.Array):
             raise Unsupported(f"a subscript of {base}")
-        return self.view_as(self.subscript(self.get(value), base, self.entries(index)), want)
+        return self.view_as(
+            self.subscript(self.get(value), base, self.entries(index, base.ndim)), want
+        )
 
     def parts(self, ops: Operands, t: NumbaType) -> list[Found]:
         """The parts of a tuple."""

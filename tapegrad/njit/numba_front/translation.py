@@ -18,6 +18,7 @@ from tapegrad.njit.numba_front.components import (
     scalar,
     tuple_like,
 )
+from tapegrad.njit.numba_front.iteration import INDEXED_ITERATORS
 from tapegrad.njit.numba_front.lists import Lists
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import is_index
@@ -34,7 +35,7 @@ from tapegrad.njit.three_address_code import (
     Unsupported,
 )
 
-ITERATORS = (types.EnumerateType, types.ZipType)
+ITERATORS = (types.EnumerateType, types.ZipType, *INDEXED_ITERATORS)
 _REASONS = {
     "build_map": "a dictionary: use arrays",
     "build_set": "a set: use arrays",
@@ -47,7 +48,7 @@ class Translation(Lists):
     def write(self) -> CodeBlock:
         """Write all blocks; returns the first."""
         start, blocks = self.current, self.typed.blocks
-        if blocks[min(blocks)].loc.filename == array_library.FILE:
+        if self.typed.is_library:
             self.prefix = f"${self.prefix}"  # its names are not the user's
         self.labels = {k: self.code.block() for k in blocks}
         self.started: set[str] = set()  # iterators that a loop runs over
@@ -57,12 +58,12 @@ class Translation(Lists):
             self.current, self.at = self.labels[k], k
             self.pending: dict[str, Callable[[], None]] = {}
             for s in blocks[k].body:
-                if s.loc.filename != array_library.FILE:
+                if not self.typed.is_library:
                     self.code.line = SourceLine(self.typed.name, s.loc.filename, s.loc.line)
                 try:
                     self.statement(s)
                 except Unsupported as error:
-                    if error.located or s.loc.filename == array_library.FILE:
+                    if error.located or self.typed.is_library:
                         raise
                     raise self.located(error, s) from None
         return start
@@ -154,11 +155,18 @@ class Translation(Lists):
         if isinstance(base, types.List):
             self.set_list_item(s.target, s.index, s.value)
             return
+        if isinstance(base, types.NumpyFlatType):
+            ops, array = self.get(s.target), base.array_type
+            self.store(ops, array, self.place_in_flat(ops, array, s.index), self.known(s.value))
+            return
         if not isinstance(base, types.Array):
             raise Unsupported(f"an assignment to an element of {base}")
-        static = isinstance(s, ir.StaticSetItem) and not isinstance(s.index, ir.Var)
-        entries = self.static_entries(s.index) if static else self.entries(s.index)
         ops, value = self.get(s.target), (self.get(s.value), types.unliteral(self.type(s.value)))
+        if isinstance(s.index, ir.Var) and isinstance(self.type(s.index), types.Array):
+            f = array_library.put(base, self.type(s.index), value[1])
+            self.inline(f, [(ops, base), self.known(s.index), value])
+            return
+        entries = self.entries(s.index, base.ndim)
         if len(entries) == base.ndim and all(map(is_index, entries)):
             if scalar(value[1]) is None:
                 raise Unsupported(f"{value[1]} as an element")
@@ -266,6 +274,15 @@ class Translation(Lists):
         if name == "T":
             shape, strides = self.shape(ops, base)[::-1], self.strides(ops, base)[::-1]
             return ([ops[0], *shape] if t.layout == "C" else [ops[0], *shape, *strides]), t
+        size = Constant(base.dtype.bitwidth // 8 if base.dtype != types.boolean else 1, "i64")
+        if name == "itemsize":
+            return [size], t
+        if name == "nbytes":
+            return [self.index("imul", self.product(self.shape(ops, base)), size)], t
+        if name == "strides":
+            return [self.index("imul", x, size) for x in self.strides(ops, base)], t
+        if name == "flat":
+            return [*ops, self.product(self.shape(ops, base)), ZERO], t
         raise Unsupported(f"the attribute `{name}` of an array")
 
     def expr_unary(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
@@ -287,10 +304,12 @@ class Translation(Lists):
             name = row_of(operator.neg)
             assert name is not None
             return [self.emit(name, [x], kind)], t
-        if f is operator.neg and kind == "i64":
-            return [self.emit("isub", [ZERO, x], "i64")], t
-        if f is operator.invert and kind == "i64":
-            return [self.emit("ixor", [x, Constant(-1, "i64")], "i64")], t
+        if f in (operator.neg, operator.invert) and kind == "i64":
+            first = ZERO if f is operator.neg else Constant(-1, "i64")
+            found = self.emit("isub", [first, x], "i64")  # `~x` is `-1 - x`
+            return [self.truncated(found, self.typed.calls[e].args[0])], t
+        if f is operator.invert and kind == "i1":
+            return [self.emit("not", [x], "i1")], t
         raise Unsupported(f"the operator `{f.__name__}` on {self.type(e.value)}")
 
     def expr_binop(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, NoReturn
 
+import numba
 from numba.core import bytecode, compiler, config, errors, registry
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
@@ -14,24 +16,30 @@ from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import AnnotateTypes
 from numba.core.untyped_passes import ExtractByteCode
 
-from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType
+from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, types
 from tapegrad.njit.three_address_code import Unsupported
 
 # What is refused, and what to write instead.
 A_LIST = "a list: write into an array (`np.empty(n)`) instead"
 TRY = "`try`: let exceptions be raised, or test for what causes them"
 
+ARRAY_LIBRARY = "<array library>"  # where the functions of `array_library` seem to stand
+_NUMBA = str(Path(numba.__file__).parent)
+
 
 class TypedFunction:
     """A function's blocks and the types of its variables, for arguments of given types.
 
     `divides_as_numpy`: a division by zero gives infinity; else it raises.  `checks_bounds`: so
-    does an index that is out of range.
+    does an index that is out of range.  `is_library`: its lines are not the user's.
     """
 
-    def __init__(self, f: Callable[..., Any], kinds: Kinds) -> None:
+    def __init__(
+        self, f: Callable[..., Any], kinds: Kinds, options: dict[str, Any] | None = None
+    ) -> None:
         self.kinds = kinds
-        options: dict[str, Any] = {"error_model": "numpy"}  # as Numba compiles array expressions
+        if options is None:
+            options = {"error_model": "numpy"}  # as Numba compiles array expressions
         function = f
         if isinstance(f, Dispatcher):
             function, options = f.py_func, f.targetoptions
@@ -41,12 +49,43 @@ class TypedFunction:
         except errors.NumbaRuntimeError as error:
             raise Unsupported(f"`{self.name}`: a function that calls itself") from error
         self.blocks: dict[int, NumbaIR] = annotation.blocks
+        self.is_library = is_library(function.__code__.co_filename)
+        self.options = options
         self.types: dict[str, NumbaType] = annotation.typemap
         self.calls: dict[Any, Any] = annotation.calltypes
         self.divides_as_numpy = options.get("error_model") == "numpy"
         everywhere = getattr(config, "BOUNDSCHECK")  # noqa: B009  # set when Numba is imported
         bounds = options.get("boundscheck") if everywhere is None else everywhere
         self.checks_bounds = bool(bounds)
+
+
+def is_library(file: str) -> bool:
+    """Whether a file's functions are the array library's or Numba's own."""
+    return file.startswith((ARRAY_LIBRARY, _NUMBA))
+
+
+@cache
+def _source_of(overload: Callable[..., Any], args: Kinds, keywords: tuple[Any, ...]) -> Any:
+    """The function that an overload has for arguments of given types, if it has one."""
+    try:
+        found = overload(*args, **dict(keywords))
+    except (errors.NumbaError, TypeError):
+        return None  # another one may have it
+    return found[1] if isinstance(found, tuple) else found
+
+
+def overload_of(
+    f: NumbaType, args: Sequence[NumbaType], keywords: dict[str, NumbaType]
+) -> Callable[..., Any] | None:
+    """The source of a function in Numba's language, if that is what it is."""
+    templates = [f.template] if isinstance(f, types.BoundFunction) else f.templates
+    for template in templates:
+        overload = getattr(template, "_overload_func", None)
+        if overload is not None:
+            source = _source_of(overload, tuple(args), tuple(keywords.items()))
+            if source is not None:
+                return source
+    return None
 
 
 def _annotation(f: Any, function: Callable[..., Any], kinds: Kinds) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba.core.typing.npydecl import NumpyRulesArrayOperator
 
-from tapegrad.njit.numba_front.components import components, lengths, scalar
+from tapegrad.njit.numba_front.components import components, lengths, scalar, signed
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
 from tapegrad.njit.partials import has_scalar_form
@@ -44,7 +44,7 @@ _INTEGERS: dict[Any, str] = {
 _CONDITIONS: dict[Any, str] = {
     operator.and_: "band", operator.or_: "bor", operator.xor: "bxor",
 }  # fmt: skip
-_COMPARISONS = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
+COMPARISONS = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
 _DIVISIONS = {operator.truediv, operator.floordiv, operator.mod}
 
 
@@ -128,7 +128,9 @@ class Writer:
         t = self.type(var)
         if isinstance(t, types.Literal) and isinstance(t.literal_value, bool | int):
             value = t.literal_value
-            return [Constant(value, "i1" if isinstance(value, bool) else "i64")]
+            return [
+                Constant(value, "i1") if isinstance(value, bool) else Constant(signed(value), "i64")
+            ]
         found: Operands = []
         for suffix, kind in components(t):
             name = self.prefix + var.name + suffix
@@ -142,7 +144,12 @@ class Writer:
 
     def number(self, var: NumbaIR, kind: str) -> Operand:
         """A variable that holds a number, as a type."""
-        return self.to(self.get(var)[0], kind)
+        return self.as_kind(self.get(var)[0], self.type(var), kind)
+
+    def as_kind(self, x: Operand, t: NumbaType, kind: str) -> Operand:
+        """A number of Numba's type `t` as a type."""
+        large = types.unliteral(t) == types.uint64 and kind in FLOATS
+        return self.float_of_unsigned(x, kind) if large else self.to(x, kind)
 
     def assign(self, var: NumbaIR, found: Found) -> None:
         """Assign to a variable."""
@@ -177,8 +184,8 @@ class Writer:
         if scalar(a) is None or kind is None:
             raise Unsupported(f"a conversion of {a} to {b}")
         if _narrows(a, b):
-            raise Unsupported(f"a conversion of {a} to {b}, which may lose digits")
-        return [self.to(ops[0], kind)]
+            return [self.truncated(self.to(ops[0], "i64"), b)]
+        return [self.as_kind(ops[0], a, kind)]
 
     def to(self, x: Operand, kind: str) -> Operand:
         """A number in another type."""
@@ -191,6 +198,61 @@ class Writer:
         if kind == "i1":
             return self.emit("ne", [x, Constant(0.0 if old in FLOATS else 0, old)], "i1")
         return self.emit("cast", [x], kind)
+
+    # -- integers of other sizes -------------------------------------------------------------
+
+    def truncated(self, x: Operand, t: NumbaType) -> Operand:
+        """The low bits of an integer, as a signed or an unsigned one."""
+        t = types.unliteral(t)
+        if not isinstance(t, types.Integer) or t.bitwidth == 64:
+            return x
+        if not t.signed:
+            return self.emit("iand", [x, Constant((1 << t.bitwidth) - 1, "i64")], "i64")
+        rest = Constant(64 - t.bitwidth, "i64")
+        return self.emit("ishr", [self.emit("ishl", [x, rest], "i64"), rest], "i64")
+
+    def float_of_unsigned(self, x: Operand, kind: str) -> Operand:
+        """An unsigned integer as a float: a large one by its half, whose last bit stays set."""
+        half = self.emit("ior", [self.shifted(x, ONE), self.emit("iand", [x, ONE], "i64")], "i64")
+        small, large = self.to(x, kind), self.to(half, kind)
+        twice = self.emit("add", [large, large], kind)
+        return self.chosen(self.emit("lt", [x, ZERO], "i1"), twice, small)
+
+    def shifted(self, x: Operand, n: Operand) -> Operand:
+        """An unsigned integer, shifted right."""
+        ones = self.emit(
+            "ishl", [Constant(-1, "i64"), self.index("isub", Constant(63, "i64"), n)], "i64"
+        )
+        mask = self.emit(
+            "ixor", [self.emit("ishl", [ones, ONE], "i64"), Constant(-1, "i64")], "i64"
+        )
+        return self.emit("iand", [self.emit("ishr", [x, n], "i64"), mask], "i64")
+
+    def compared(self, f: Any, x: Operand, y: Operand, kinds: Sequence[NumbaType]) -> Operand:
+        """A comparison of integers of which one is unsigned: a negative one is the smaller."""
+        least, name = Constant(-(1 << 63), "i64"), row_of(f)
+        assert name is not None
+        found: Operand = self.emit(
+            name, [self.emit("ixor", [v, least], "i64") for v in (x, y)], "i1"
+        )
+        smaller = (operator.lt, operator.le, operator.ne), (operator.gt, operator.ge, operator.ne)
+        for v, t, true in zip((x, y), kinds, smaller):
+            if types.unliteral(t).signed:
+                negative = self.emit("lt", [v, ZERO], "i1")
+                found = self.chosen(negative, Constant(f in true, "i1"), found)
+        return found
+
+    def divided(self, x: Operand, y: Operand) -> tuple[Operand, Operand]:
+        """The quotient of unsigned integers, and the rest."""
+        half = self.emit("ifloordiv", [self.shifted(x, ONE), y], "i64")
+        large = self.emit("lt", [y, ZERO], "i1")
+        quotient = self.chosen(large, ZERO, self.emit("ishl", [half, ONE], "i64"))
+        rest = self.emit("isub", [x, self.emit("imul", [quotient, y], "i64")], "i64")
+        more = self.compared(operator.ge, rest, y, (types.uint64, types.uint64))
+        return (
+            self.emit("iadd", [quotient, self.chosen(more, ONE, ZERO)], "i64"),
+            self.emit("isub", [rest, self.chosen(more, y, ZERO)], "i64"),
+        )
 
     # -- indices -----------------------------------------------------------------------------
 
@@ -248,7 +310,7 @@ class Writer:
         f = plain(f)
         kind = scalar(result)
         kinds = {self.code.type_of(x) for x in values}
-        if f in _COMPARISONS:
+        if f in COMPARISONS:
             common = next((k for k in ("f64", "f32", "i64", "i1") if k in kinds), "i64")
             if "f32" in kinds and "i64" in kinds:
                 common = "f64"
@@ -290,6 +352,11 @@ class Writer:
             self.nonzero(values[1])
         if types.unliteral(result).bitwidth < 64:
             raise Unsupported(f"arithmetic in {result}: use int64")
+        if types.unliteral(result) == types.uint64:
+            if f is operator.rshift:
+                return self.shifted(*values)
+            if f in (operator.floordiv, operator.mod):
+                return self.divided(*values)[f is operator.mod]
         return self.emit(_INTEGERS[f], values, "i64")
 
     def power(self, x: Operand, n: int) -> Operand:

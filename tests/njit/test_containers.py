@@ -1,0 +1,103 @@
+"""What a function takes and holds: constants from outside, arguments, lists, tuples, functions."""
+
+import numpy as np
+import pytest
+from numba import njit
+
+from tests.njit.cases import A1, A2, collected_in, name_of
+from tests.njit.checking import check
+
+pytestmark = pytest.mark.tapegrad_only("no other library has this")
+
+CASES = []
+case = collected_in(CASES)
+
+
+OFFSET, SCALES = 0.25, (1.0, 2.0, 0.5)
+
+
+@case(A1)
+def constants_from_outside(x):
+    s = OFFSET
+    for i in range(3):
+        s += SCALES[i] * x[i] ** 2
+    return s * np.pi
+
+
+TABLE, EDGES, PLACES = np.asfortranarray(A2), (A1[:4].copy(), A2[::2, 1:3]), np.array([3, 1, 2])
+BUMPS = np.array([True, False, True])
+
+
+@case(A1)
+def arrays_from_outside(x):
+    s = 0.0
+    for i in range(3):
+        row = TABLE[PLACES[i]] if BUMPS[i] else x[i:]
+        s += row[1] * x[i] ** 2 + EDGES[0][i] * x[PLACES[i]] * EDGES[1][1, 0]
+    return s + np.sum(TABLE[:, 1] * x[:4]) * np.sum(x * np.sum(TABLE.T[0]))
+
+
+@njit
+def horner(x, first, *others):
+    s = first
+    for c in others:
+        s = s * x + c
+    return s
+
+
+FACTORS = np.array([2.0, 3.0])
+
+
+@njit
+def stretched(x, by=FACTORS, shift=None):
+    return x * by[0] if shift is None else x * by[1] + shift
+
+
+@case(0.7, (1.5, -0.2, 0.4))
+def arguments_of_any_number(x, p):
+    q = tuple(p)
+    return horner(x, *p) * stretched(horner(p[0], x, p[2]), shift=p[1]) + horner(x, *q[1:])
+
+
+@case(0.7)
+def defaults_that_are_no_numbers(x):
+    return stretched(x) * stretched(x, np.ones(1))
+
+
+@njit
+def length_of_all(values):
+    return len(values + [1.0]) + 0.5 * values[-1]
+
+
+@case(0.7, A1, 3, compiled=True)
+def lists(x, a, n):
+    values = [x, 2.0, a[0]]
+    values[1] = x * a[2]
+    part, places, s = values[1:] + [x], [2, 0, 1] * n, 0.0
+    for v in values * 2:
+        s += v * part[0] * length_of_all(values)
+    for i, k in enumerate(places):
+        s += part[k] ** 2 * i * values[-1]
+    part[0] = 5.0
+    zeros = [0.0] * len(a)
+    for i in range(len(a)):
+        zeros[i] = a[i] * values[places[i]]
+    return s + zeros[3] * zeros[4] + values[1]
+
+
+@case(0.7, (1.5, -0.2))
+def tuples_compared(x, p):
+    a = np.ones((2, 3))
+    if a.shape == (2, 3) and p != (1.5, x) and p != (1.5, -0.2, 0.0):
+        return x * p[1] if 3 in a.shape and 4 not in a.shape else x
+    return x
+
+
+@case(njit(lambda x, y: x * y * y), 0.7, 1.5, compiled=True)
+def function_as_an_argument(f, x, y):
+    return f(x, y) * f(y, x * x)
+
+
+@pytest.mark.parametrize(("f", "args", "options"), CASES, ids=name_of)
+def test_arguments_and_containers(f, args, options):
+    check(f, args, **options)

@@ -1,0 +1,212 @@
+"""NumPy's functions that Numba has in its own language, and what of Python its users write."""
+
+import numba
+import numpy as np
+import pytest
+from numba import njit
+
+from tests.njit.cases import A1, A2, collected_in, name_of
+from tests.njit.checking import check
+
+pytestmark = pytest.mark.tapegrad_only("no other library has this")
+
+CASES = []
+case = collected_in(CASES)
+UP = np.sort(A1)
+
+
+@case(A1, UP)
+def functions_that_numba_has_as_source(x, up):
+    s = np.sum(np.diff(x) ** 2) + np.median(x) * np.ptp(x) + np.interp(0.1, up, x)
+    s += np.average(x, weights=x * x) + np.trapezoid(x * x) + np.nansum(x) * np.nanmean(x)
+    return s + np.sum(np.roll(x, 2) * x) + np.sum(np.repeat(x, 2)[3:7] * x[:4])
+
+
+@case(A1, UP)
+def places_that_numba_finds(x, up):
+    k = np.searchsorted(up, 0.1, side="right") + np.count_nonzero(x > 0)
+    return x[k % 7] * np.take(x, 2) + np.sum(np.kron(x, x)[::5]) + np.sum(np.convolve(x, up)[3:5])
+
+
+@case(A2)
+def triangles_and_joined_rows(a):
+    b = np.vstack((a, a[:2] * 2.0))
+    c = np.concatenate((a, a * a), axis=1)
+    return np.sum(np.tril(b) * np.triu(b)) + np.sum(c[:, 3:7] ** 2) + c[1, 6]
+
+
+@case(A1)
+def stacked_and_appended(x):
+    s = np.sum(np.stack((x, x * x), axis=1)[:, 1]) + np.column_stack((x, x * x))[2, 1] ** 2
+    return s + np.sum(np.hstack((x, x * x))[3:9] ** 2) + np.append(x, x[0] * x[1])[-1]
+
+
+@case(A40 := np.random.default_rng(3).normal(size=40))
+def sorted_by_values(x):
+    places, y = np.argsort(x), np.sort(x)
+    z = x * x
+    z.sort()
+    s = 0.0
+    for i in range(len(x)):
+        s += x[places[i]] * i + y[i] ** 2 * i + z[i] * y[i]
+    return s
+
+
+def test_equal_elements_are_sorted_as_numba_sorts_them():
+    @njit
+    def weighted(x, y):
+        s = 0.0
+        for i, k in enumerate(np.argsort(x)):
+            s += y[k] * i**2
+        return s
+
+    x = np.floor(A40 * 3)
+    check(weighted, (x, A40), differences=False, compiled=True)
+    x[::7] = np.nan
+    check(weighted, (x, A40), differences=False, compiled=True)
+
+
+@case(A2)
+def every_element(a):
+    s = 0.0
+    for v in a.T.flat:
+        s = s * 0.5 + v * v
+    for i, j in np.ndindex(a.shape):
+        s = s * 0.5 + a[i, j] * j
+    for (i, j), v in np.ndenumerate(a[:, ::2]):
+        s = s * 0.5 + a[i, j] * v
+    for v in np.nditer(a):
+        s = s * 0.9 + v.item() ** 2
+    a.flat[3] = s
+    return s + a.flat[3] * a[0, 3]
+
+
+@case(A1)
+def slices_backwards(x):
+    return np.sum(x[4:1:-1] * x[:3]) + np.sum(x[4::-2] ** 2) + np.sum(x[:-5:-1]) * np.sum(x[1:3:-1])
+
+
+@case(A1, 2)
+def steps_of_a_range_that_are_computed(x, n):
+    s = 0.0
+    for k in (1, n, -n):
+        for i in range(3, 7 * k, k):
+            s = s * 0.7 + x[i % 7] * i
+    return s
+
+
+@case(A2)
+def dots_for_the_other_dimensions(a):
+    b = np.empty((4, 5))
+    b[...] = a
+    b[..., 0] = 1.5
+    return np.sum(b[..., 1] * a[2, ...][:4]) + np.sum(a[...] * b)
+
+
+@case(A1, A2)
+def writes_where_an_array_says(x, a):
+    y = x * 1.5
+    y[y > 0.6] = 0.5
+    y[np.array([1, 1])] = x[:2]
+    y[x < 0] += x[x < 0]
+    a[a > 0.4] = x[0]
+    return np.sum(y * x) + np.sum(a * a) + np.sum(y[~(x > 0.2)] ** 2)
+
+
+@case(A1)
+def arrays_of_tuples(x):
+    return np.sum(np.array((x[0], x[1])) * np.array(((x[0], x[1]), (x[2], 1.0))))
+
+
+@case(A1, np.array([250, 3, 255], np.uint8), np.int32(300), compiled=True)
+def small_integers(x, small, k):
+    s = x[0] * np.int8(k) + x[1] * np.uint8(k) + x[2] * np.uint16(k * k)
+    for v in small:
+        s += x[v % 7] * (v + v) * (v - small[0] > 3) + x[3] ** 2 * -v
+    return s + np.sum(small) * x[4]
+
+
+@case(A1, np.uint64(2**64 - 12345))
+def large_unsigned_integers(x, n):
+    state, s = np.uint64(88172645463325252), 0.0
+    for _ in range(5):
+        state ^= state << np.uint64(13)
+        state ^= state >> np.uint64(7)
+        state ^= state << np.uint64(17)
+        s += x[state % np.uint64(7)] ** 2 * (float(state) / 2.0**64)
+        s += x[0] if state > n // np.uint64(2) else x[1] * (max(state, n) // np.uint64(3) / n)
+    return s
+
+
+@case(A1)
+def powers_of_integers(x):
+    s = 0.0
+    for i in range(7):
+        s += x[i] * 2**i + x[i] ** i * (i + 1) ** 2
+    return s
+
+
+@case(A1)
+def logical_functions(x):
+    s = np.sum(np.logical_and(x > -1, ~(x > 0.4)) * x) + np.sum(np.less(x, 0.3) * x * x)
+    return s + np.logical_not(x[0] > 0) * x[1] + np.sum(np.logical_or(x > 1, x < 0) * x**3)
+
+
+@case(A1)
+def builtins_of_tuples_and_vectors(x):
+    whole, rest = divmod(x[0] * 10.0, 3.0)
+    s = max((x[0], x[1])) * min(x) + sum((x[0], x[1] * x[2], 2)) + max(x) * rest + whole
+    return s + round(x[3], 1) * x[4]
+
+
+@case(A2)
+def other_shapes(a):
+    b, c, flat = a.transpose(1, 0), np.transpose(a, (1, 0)), a.ravel()
+    flat[3] = a[1, 1] * a[1, 2]
+    d = a.reshape((-1, a.shape[0])) * np.expand_dims(a[0, :4], 0)
+    s = b[3, 1] * c[2, 0] * a[0, 3] + np.sum(d) + a.astype(np.int64)[1, 1] * a[1, 1]
+    return s + np.sum(np.clip(a, None, 0.5) * a.clip(-0.5, 0.5))
+
+
+@njit
+def by_mode(x, mode="linear"):
+    return x if mode == "linear" else x * x
+
+
+@case(0.7)
+def text_as_an_argument(x):
+    return by_mode(x) * by_mode(x, "square") + by_mode(x, mode="linear")
+
+
+def smoothed(x, width):
+    raise NotImplementedError
+
+
+@numba.extending.overload(smoothed)
+def _smoothed(x, width):
+    def by_loops(x, width):
+        out = np.zeros_like(x)
+        for i in range(len(x) - width):
+            for j in range(width):
+                out[i] += x[i + j] / width
+        return out
+
+    return by_loops
+
+
+@case(A1, compiled=True)
+def functions_that_users_overload(x):
+    return np.sum(smoothed(x, 3) ** 2)
+
+
+@pytest.mark.parametrize(("f", "args", "options"), CASES, ids=name_of)
+def test_language(f, args, options):
+    check(f, args, **options)
+
+
+def test_single_precision():
+    x, up = A1.astype(np.float32), UP.astype(np.float32)
+    for f, args, options in CASES:
+        if args[0] is A1 and (len(args) == 1 or args[1] is UP):
+            given = (x, up)[: len(args)]
+            check(f, given, **options, differences=False, tolerance=2e-2)
