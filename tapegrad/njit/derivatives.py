@@ -29,17 +29,27 @@ from tapegrad.transforms.pytree import flatten, matching, unflatten
 
 
 def grad(
-    f: Dispatcher, argnums: Argnums, has_aux: bool, strict: bool, max_memory: int | None
+    f: Dispatcher,
+    argnums: Argnums,
+    has_aux: bool,
+    strict: bool,
+    max_memory: int | None,
+    inplace: bool,
 ) -> NumbaDerivative:
     """`tapegrad.grad`."""
-    return Gradient(f, "grad", argnums, has_aux, strict, max_memory)
+    return Gradient(f, "grad", argnums, has_aux, strict, max_memory, inplace)
 
 
 def value_and_grad(
-    f: Dispatcher, argnums: Argnums, has_aux: bool, strict: bool, max_memory: int | None
+    f: Dispatcher,
+    argnums: Argnums,
+    has_aux: bool,
+    strict: bool,
+    max_memory: int | None,
+    inplace: bool,
 ) -> NumbaDerivative:
     """`tapegrad.value_and_grad`."""
-    return ValueAndGradient(f, "value_and_grad", argnums, has_aux, strict, max_memory)
+    return ValueAndGradient(f, "value_and_grad", argnums, has_aux, strict, max_memory, inplace)
 
 
 def jacobian(

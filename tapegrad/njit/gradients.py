@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
+from tapegrad.compiler.front.jit import jit
 from tapegrad.njit import call_words
 from tapegrad.njit.derivative_program import DerivativeProgram, Request
 from tapegrad.njit.evaluation import Evaluator, all_positional, program_of
@@ -21,6 +22,7 @@ from tapegrad.transforms.pickling import reduced
 from tapegrad.transforms.reverse import grad, value_and_grad
 
 if TYPE_CHECKING:
+    from tapegrad.compiler.front.cfunc import CFunction
     from tapegrad.njit.nopython_calls import Face
 
 TRANSFORMS: dict[str, Callable[..., Any]] = {
@@ -35,15 +37,17 @@ PATIENCE = 16  # calls that had to be run again, until the fast calls are given 
 class NumbaDerivative:
     """What a transform returns for a function that Numba compiles."""
 
+    pickles_itself = True
+
     def __init__(
         self, f: Dispatcher, name: str, argnums: Argnums = 0, has_aux: bool = False,
-        strict: bool = False, max_memory: int | None = None,
+        strict: bool = False, max_memory: int | None = None, inplace: bool = False,
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, f.py_func, updated=())
         self.function, self.name = f, name
         self.argnums, self.has_aux, self.strict = argnums, has_aux, strict
         self.single = isinstance(argnums, int | np.integer)
-        self.max_memory = max_memory
+        self.max_memory, self.inplace = max_memory, inplace
         self.evaluator = Evaluator(f, name, checked_limit(max_memory, name))
         self._call: Callable[..., Any] = self._general
         self._fast_kinds: set[Any] = set()  # of arguments for which there is a fast call, or none
@@ -52,8 +56,9 @@ class NumbaDerivative:
         return f"<{self.name} of {name_of(self.function)}>"
 
     def __reduce__(self) -> Any:
-        options = (self.name, self.argnums, self.has_aux, self.strict, self.max_memory)
-        return reduced(self, type(self), self.function, *options)
+        options = (self.name, self.argnums, self.has_aux, self.strict)
+        limits = (self.max_memory, self.inplace)
+        return reduced(self, type(self), self.function, *options, *limits)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The derivative: by machine code, or through a record if there are Tensors."""
@@ -113,6 +118,22 @@ class NumbaDerivative:
         )  # fmt: skip
         self._call = self._call if made is None else made
 
+    def cfunc(self, kind: str, *examples: Any) -> CFunction:
+        """The derivative as a C function pointer, as `cfunc` of a jitted function gives it.
+
+        >>> import numba, tapegrad as tg
+        >>> slope = tg.grad(numba.njit(lambda x: x**3))
+        >>> made = slope.cfunc("scipy", 0.0)
+        >>> made.ctypes(1, (made.ctypes.argtypes[1]._type_ * 1)(2.0), None)
+        12.0
+        """
+
+        @functools.wraps(self.function.py_func)
+        def derivative(*args: Any) -> Any:
+            return self.of_tensors(*args)
+
+        return jit(derivative).cfunc(kind, *examples)
+
     def prepared(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
@@ -147,8 +168,10 @@ class NumbaDerivative:
         found = self.evaluator.run(
             given, chosen, whole=False, check=self.check_program, value=self.needs_value
         )
-        if not kwargs and not self.has_aux:
+        if not (kwargs or self.has_aux or self.inplace):
             self.offer_fast_call(args, given, chosen)
+        if self.inplace:  # sweeps put back what they overwrite, and ran on copies
+            self.function(*given)
         return found.value, self.as_arguments(found.gradients, given, chosen, len(args))
 
     @property

@@ -104,6 +104,7 @@ class _Source:
     def __init__(self, face: Face, kinds: Kinds) -> None:
         derivative = face.derivative
         self.with_value, self.has_aux = face.with_value, derivative.has_aux
+        self.inplace = derivative.inplace
         self.single, self.limit = derivative.single, derivative.evaluator.limit
         f = derivative.function
         self.chosen = checked_argnums(derivative.argnums, len(kinds), derivative.name, f)
@@ -147,6 +148,8 @@ class _Source:
         yield "for attempt in range(2):"
         for line in self.attempt(arrays, shadows):
             yield " " + line.replace("\n", "\n ")
+        if self.inplace:
+            yield f"f({', '.join(f'a{k}' for k in range(len(self.kinds)))})"
         yield f"return {self.result(arrays, shadows)}"
 
     def attempt(self, arrays: dict[int, Any], shadows: dict[Any, str]) -> Iterator[str]:

@@ -89,8 +89,10 @@ def repeatable(transform: Callable[P, Callable[..., Any]]) -> Callable[P, Callab
     """Have what a transform returns pickled and copied; its own name must be that of its module."""
 
     @functools.wraps(transform)
-    def make(*args: P.args, **kwargs: P.kwargs) -> Transformed:
+    def make(*args: P.args, **kwargs: P.kwargs) -> Any:
         call = transform(*args, **kwargs)
+        if getattr(call, "pickles_itself", False):
+            return call
         made = Transformed(call)
         made.__dict__.update(
             __name__=call.__name__, __qualname__=call.__qualname__, __module__=call.__module__,

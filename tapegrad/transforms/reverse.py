@@ -156,7 +156,7 @@ def scalar_root(y: Any, name: str, f: Any) -> Tensor:
 
 def value_and_grad(
     f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False,
-    max_memory: int | None = None,
+    max_memory: int | None = None, inplace: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
     """The function that returns the value of `f` and its gradient.
 
@@ -167,20 +167,24 @@ def value_and_grad(
     strict : an argument that the value does not depend on is an error, not a gradient of zeros.
     max_memory : of a function that Numba compiles, how many bytes the gradient may take; a quarter
         of the machine's memory unless given.  Beyond that, long loops are run again in segments.
+    inplace : of a function that Numba compiles, whether what it writes into its arguments is there
+        for the caller; otherwise the function works on copies.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     (5.0, array([2., 4.]))
     """
     if (numba := numba_derivatives(f)) is not None:
-        return numba.value_and_grad(f, argnums, has_aux, strict, max_memory)  # type: ignore[no-any-return]
-    refuse_limit(max_memory, "value_and_grad")
+        return numba.value_and_grad(  # type: ignore[no-any-return]
+            f, argnums, has_aux, strict, max_memory, inplace
+        )
+    refuse_options(max_memory, inplace, "value_and_grad")
     return differentiated(f, argnums, has_aux, strict, "value_and_grad", both=True)
 
 
 def grad(
     f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False,
-    max_memory: int | None = None,
+    max_memory: int | None = None, inplace: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
     """The gradient of `f`, a function of arrays, numbers, Tensors or pytrees of them.
 
@@ -191,6 +195,8 @@ def grad(
     strict : an argument that the value does not depend on is an error, not a gradient of zeros.
     max_memory : of a function that Numba compiles, how many bytes the gradient may take; a quarter
         of the machine's memory unless given.  Beyond that, long loops are run again in segments.
+    inplace : of a function that Numba compiles, whether what it writes into its arguments is there
+        for the caller; otherwise the function works on copies.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.grad(lambda x: np.sin(x["a"]) * x["b"])({"a": 0.0, "b": 2.0})
@@ -199,13 +205,18 @@ def grad(
     12.0
     """
     if (numba := numba_derivatives(f)) is not None:
-        return numba.grad(f, argnums, has_aux, strict, max_memory)  # type: ignore[no-any-return]
-    refuse_limit(max_memory, "grad")
+        return numba.grad(f, argnums, has_aux, strict, max_memory, inplace)  # type: ignore[no-any-return]
+    refuse_options(max_memory, inplace, "grad")
     return differentiated(f, argnums, has_aux, strict, "grad")
 
 
-def refuse_limit(max_memory: int | None, name: str) -> None:
-    """A limit of memory is for functions that Numba compiles."""
+def refuse_options(max_memory: int | None, inplace: bool, name: str) -> None:
+    """Refuse what is for functions that Numba compiles alone."""
+    if inplace:
+        raise TypeError(
+            f"`{name}`: `inplace` is for functions under `numba.njit`; on the tape a function "
+            "writes into its arguments as it does without `tapegrad`"
+        )
     if max_memory is not None:
         raise TypeError(
             f"`{name}`: `max_memory` is for functions under `numba.njit`; on the tape "
