@@ -12,6 +12,7 @@ from tapegrad.njit.call_words import Array
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import Evaluator, program_of
 from tapegrad.njit.gradients import NumbaDerivative
+from tapegrad.njit.numba_front.objects import Kinds
 from tapegrad.transforms.call_arguments import name_of, paired
 from tapegrad.transforms.pytree import flatten, unflatten
 
@@ -68,6 +69,12 @@ class _Matrix(NumbaDerivative):
 class Jacobian(_Matrix):
     """`jacfwd`, `jacrev`, or `jacobian`, which takes what is fewer."""
 
+    def nopython(self, kinds: Kinds) -> Any:
+        """The function that nopython code calls with arguments of given types."""
+        from tapegrad.njit.nopython_matrices import jacobian
+
+        return jacobian(self, kinds)
+
     def evaluated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The matrix."""
         given, chosen = self.prepared(args, kwargs)
@@ -119,6 +126,12 @@ def zero_seeds(leaves: Sequence[Any]) -> list[Array]:
 class Hessian(_Matrix):
     """`hessian`, one column at a time, forward over reverse."""
 
+    def nopython(self, kinds: Kinds) -> Any:
+        """The function that nopython code calls with arguments of given types."""
+        from tapegrad.njit.nopython_matrices import hessian
+
+        return hessian(self, kinds)
+
     def evaluated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The matrix."""
         given, chosen = self.prepared(args, kwargs)
@@ -153,6 +166,12 @@ class Hessian(_Matrix):
 
 class HessianProduct(NumbaDerivative):
     """`hvp` of a function of one argument."""
+
+    def nopython(self, kinds: Kinds) -> Any:
+        """The function that nopython code calls with arguments of given types."""
+        from tapegrad.njit.nopython_matrices import product
+
+        return product(self, kinds)
 
     def __call__(self, x: Any, v: Any) -> Any:
         """The Hessian at `x` times `v`."""

@@ -14,7 +14,7 @@ from tapegrad.njit import call_words
 from tapegrad.njit.derivative_program import DerivativeProgram, Request
 from tapegrad.njit.evaluation import Evaluator, all_positional, program_of
 from tapegrad.njit.fast_calls import fast_call
-from tapegrad.njit.numba_front.objects import NumbaType, types
+from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.transforms.call_arguments import Argnums, any_tensor, checked_argnums, name_of
 from tapegrad.transforms.hessian_products import hvp
 from tapegrad.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
@@ -117,6 +117,22 @@ class NumbaDerivative:
             directions, self._call, self.name,
         )  # fmt: skip
         self._call = self._call if made is None else made
+
+    @functools.cached_property
+    def njit(self) -> Face:
+        """The same in nopython code, where arguments are positional."""
+        from tapegrad.njit.nopython_calls import Face
+
+        return Face(self)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """By this Numba knows the derivative itself."""
+        return self.njit._numba_type_
+
+    def nopython(self, kinds: Kinds) -> Any:
+        """The function that nopython code calls with arguments of given types."""
+        raise NotImplementedError
 
     def cfunc(self, kind: str, *examples: Any) -> CFunction:
         """The derivative as a C function pointer, as `cfunc` of a jitted function gives it.
@@ -229,17 +245,11 @@ class Gradient(NumbaDerivative):
         value, gradient = self.gradient(args, kwargs)
         return (gradient, value[1]) if self.has_aux else gradient
 
-    @functools.cached_property
-    def njit(self) -> Face:
-        """The same in nopython code, where arguments are positional."""
-        from tapegrad.njit.nopython_calls import Face
+    def nopython(self, kinds: Kinds) -> Any:
+        """The function that nopython code calls with arguments of given types."""
+        from tapegrad.njit.nopython_source import Source
 
-        return Face(self, self.with_value)
-
-    @property
-    def _numba_type_(self) -> Any:
-        """By this Numba knows the derivative itself."""
-        return self.njit._numba_type_
+        return Source(self, kinds).compiled()
 
 
 class ValueAndGradient(Gradient):

@@ -52,7 +52,7 @@ def test_in_nopython_code():
 
 
 def test_functions_on_the_tape_have_no_such_option():
-    with pytest.raises(TypeError, match="`grad`: `inplace` is for functions under `numba.njit`"):
+    with pytest.raises(TypeError, match=r"`grad`: `inplace` is for functions under `numba.njit`"):
         tg.grad(np.sum, inplace=True)
     with pytest.raises(TypeError, match="`value_and_grad`: `inplace`"):
         tg.value_and_grad(np.sum, inplace=True)
