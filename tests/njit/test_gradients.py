@@ -1,4 +1,4 @@
-"""Functions that write into their arguments, and derivatives as C functions."""
+"""Gradients of functions that write into their arguments, and derivatives as C functions."""
 
 import numpy as np
 import pytest
