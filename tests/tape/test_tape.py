@@ -525,9 +525,9 @@ def test_time_per_record_does_not_grow_with_the_chain(leaf):
         y = x
         for _ in range(length):
             y = y * 1.0
-        start = time.perf_counter()
+        start = time.thread_time()  # whatever else the machine does
         y.backward()
-        return (time.perf_counter() - start) / length
+        return (time.thread_time() - start) / length
 
     def run():
         seconds(1000)
