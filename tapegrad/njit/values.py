@@ -36,6 +36,9 @@ class Value:
         self.name = ""  # the user's, if there is one
         self.line: SourceLine | None = None
 
+    def __hash__(self) -> int:
+        return self.id  # sets have one order in every process, and programs one text
+
     @property
     def home(self) -> Block:
         """The block that it is computed in."""
@@ -63,6 +66,9 @@ class Block:
         self.index = -1  # in reverse postorder
         self.leaves: Loop | None = None  # the loop that is left by entering the block
 
+    def __hash__(self) -> int:
+        return self.label  # see `Value`
+
     def __repr__(self) -> str:
         return f"b{self.label}"
 
@@ -88,6 +94,9 @@ class Loop:
         self.count: Value | None = None  # of trips, if known before and the header is the only exit
         self.trips: dict[Block, Value] = {}  # at each exit, how many trips were made
         self.width = 1  # of the vectors in it
+
+    def __hash__(self) -> int:
+        return self.header.label  # see `Value`
 
     def __repr__(self) -> str:
         return f"loop of {self.header}"
