@@ -54,7 +54,7 @@ class Product(_Along):
 
     def request(self, kinds: Kinds, chosen: tuple[int, ...], value: bool) -> Request:
         """The gradient and its tangent."""
-        return Request(kinds, chosen, False, tangents=True, value=False)
+        return Request(kinds, chosen, False, moved=chosen, value=False)
 
     def moved(self, shadow: str) -> str:
         """The tangent of an adjoint."""
@@ -66,7 +66,7 @@ class _Push(_Along):
 
     def request(self, kinds: Kinds, chosen: tuple[int, ...], value: bool) -> Request:
         """The function and its tangent."""
-        return Request(kinds, (), tangents=True)
+        return Request(kinds, (), moved=chosen)
 
     def check(self, derivative: Any) -> None:
         """Refuse results that are neither an array nor a number."""

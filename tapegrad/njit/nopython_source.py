@@ -112,7 +112,7 @@ class Source:
                 yield f"{name} = {text}"
                 values += [f"{name}.ctypes.data", *(f"{name}.shape[{d}]" for d in range(part.ndim))]
         yield from self.checks(arrays)
-        copies = 2 if program.request.tangents else 1
+        copies = 1 if program.request.moved is None else 2
         yield f"words = np.zeros({copies * len(program.words.inputs)}, np.int64)"
         yield f"out = np.zeros({copies * self.count + 1}, np.int64)"
         yield "words64, out64 = words.view(np.float64), out.view(np.float64)"
