@@ -96,7 +96,7 @@ def one_index(key: Any, ndim: int) -> tuple[Tensor, tuple[Any, ...]] | None:
     *before, index = key if type(key) is tuple and key else (key,)
     if type(index) is not Tensor or index._a.dtype is not INT64 or len(before) >= ndim:
         return None
-    if before and not index._a.ndim:
+    if type(key) is tuple and not index._a.ndim:
         return None  # a number, which selects
     if len(before) == 1 and before[0] is Ellipsis:
         return index, (...,)

@@ -84,7 +84,10 @@ def looped(x):
 
 PROBLEMS = {
     "moving": (moving, np.array([0.5, 0.1])),
-    "batches": (lambda x: np.sum(np.tanh(x @ x[0, :3])), np.stack([ROWS, ROWS * 2.0])),
+    "batches": (
+        lambda x: np.sum(np.tanh(np.sum(np.swapaxes(x, 1, 2) @ x, axis=0))),
+        np.stack([ROWS, ROWS * 2.0]),
+    ),
     "compound": (lambda x: np.std(x) + np.sum(np.mean(x, axis=0) ** 2), ROWS),
     "looped": (looped, W[0]),
     "waiting": (lambda x: np.sum(np.sin(x) * np.exp(x * np.sum(x))), ROWS * 0.1),
