@@ -17,7 +17,6 @@ from tapegrad.compiler.passes.early_gathers import with_early_gathers
 from tapegrad.compiler.passes.early_permutes import with_early_permutes
 from tapegrad.compiler.passes.fold_concat import folded
 from tapegrad.compiler.passes.loop_rematerialization import with_kept_values
-from tapegrad.compiler.passes.merge_batches import with_whole_batches
 from tapegrad.compiler.passes.region_dce import pruned
 from tapegrad.compiler.passes.scalar_replacement import scalarized
 from tapegrad.compiler.passes.sink_records import late
@@ -31,8 +30,8 @@ def optimised(graph: Graph) -> Graph:
     graph = _pruned(with_kept_values(graph), optimised)
     plain = simplified(scalarized(expanded(graph)))
     early = with_early_gathers(plain)
-    whole = with_whole_batches(early if early is plain else simplified(early))
-    return late(_taken(with_early_permutes(folded(with_sums_of_parts(whole)))))
+    joined = with_sums_of_parts(early if early is plain else simplified(early))
+    return late(_taken(with_early_permutes(folded(joined))))
 
 
 def _taken(graph: Graph) -> Graph:
