@@ -26,7 +26,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
 )
 from tapegrad.native.abi import READ, WRITE, CallPlan
 from tapegrad.ops.core import Formula, Op
-from tapegrad.ops.index import HOLE, gather
+from tapegrad.ops.index import HOLE, at, gather, only_dimension
 from tapegrad.ops.index import index as op_index
 from tapegrad.ops.index_layout import INT64
 from tapegrad.tape.shape_table import strides
@@ -91,26 +91,24 @@ def gathered(x: Tensor, dim: int, index: Tensor) -> Tensor:
     return run_and_plan(gather, (x, index), {"dim": dim}, index=index, how=dim)
 
 
-def one_index(key: Any, ndim: int) -> tuple[Tensor, tuple[Any, ...]] | None:
-    """The index array of an index in which but whole dimensions stand before it, and these."""
+def one_index(key: Any, ndim: int) -> tuple[Tensor, int] | None:
+    """The index array of an index that takes all dimensions but one whole, and which that is."""
     *before, index = key if type(key) is tuple and key else (key,)
-    if type(index) is not Tensor or index._a.dtype is not INT64 or len(before) >= ndim:
+    if type(index) is not Tensor or index._a.dtype is not INT64:
         return None
     if type(key) is tuple and not index._a.ndim:
         return None  # a number, which selects
-    if len(before) == 1 and before[0] is Ellipsis:
-        return index, (...,)
-    whole = all(type(part) is slice and part == slice(None) for part in before)
-    return (index, tuple(before)) if whole else None
+    d = only_dimension((*before, HOLE), ndim)
+    return None if d is None or not 0 <= d < ndim else (index, d)
 
 
-def chosen(x: Tensor, index: Tensor, before: tuple[Any, ...]) -> Tensor:
-    """What an index array names behind whole dimensions."""
-    how = -1 if before == (...,) else len(before) or None
-    found = run_planned(op_index, x, index, None, how)
+def chosen(x: Tensor, index: Tensor, dim: int) -> Tensor:
+    """What an index array names along a dimension; for the first one no plan was found before."""
+    how = dim or None
+    found = None if how is None else run_planned(op_index, x, index, None, how)
     if found is not None:
         return found
-    return run_and_plan(op_index, (x, index), {"plan": (*before, HOLE)}, index=index, how=how)
+    return run_and_plan(op_index, (x, index), {"plan": at(dim, HOLE)}, index=index, how=how)
 
 
 def put_and_plan(

@@ -14,7 +14,7 @@ from tapegrad.kernels.memory import (
     i8,
     room_i8,
 )
-from tapegrad.kernels.sweep.arena import has_nan
+from tapegrad.kernels.sweep.arena import has_nan, matrix_at
 from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, FIELD, FIELD_MASK
 from tapegrad.native.abi import (
     FORM,
@@ -160,16 +160,6 @@ def run_sum(frame, operands, plan, result):
 
 
 @typed
-def matrix_at(array, index):
-    """The address of one matrix of a batch, in whatever order that lies."""
-    at, lengths, steps = i8(array)[ARRAY_DATA], i8(i8(array)[ARRAY_SHAPE]), i8(i8(array)[STRIDES])
-    for d in range(i4(array + NDIM)[0] - 3, -1, -1):
-        at += index % lengths[d] * steps[d]
-        index //= lengths[d]
-    return at
-
-
-@typed
 def run_gemm(frame, operands, plan, result):
     """Multiply matrices; a vector has one row, or one column.
 
@@ -200,9 +190,10 @@ def run_gemm(frame, operands, plan, result):
         loop, data = frame.matmul_loop_f4, frame.matmul_data_f4
     elif itemsize == C16_SIZE:
         loop, data = frame.matmul_loop_c16, frame.matmul_data_c16
+    size[0] = along
     for first in range(0, batch, along):
-        size[0] = along
-        arguments[0], arguments[1] = matrix_at(a, first), matrix_at(b, first)
+        arguments[0] = matrix_at(i8(a)[ARRAY_DATA], of_a, at_a, rows + 2, first)
+        arguments[1] = matrix_at(i8(b)[ARRAY_DATA], of_b, at_b, columns + 2, first)
         arguments[2] = i8(result)[ARRAY_DATA] + first * each
         call4(loop, address(arguments), address(size), address(paces), data)
     return 0

@@ -53,7 +53,8 @@ def only_dimension(plan: Any, ndim: int) -> int | None:
         return None
     if len(before) == 1 and before[0] is Ellipsis:
         return ndim - 1
-    return len(before) if all(part == slice(None) for part in before) else None
+    whole = all(type(part) is slice and part == slice(None) for part in before)
+    return len(before) if whole else None
 
 
 def _index(x: Any, *others: Any, plan: Any) -> Any:

@@ -93,8 +93,8 @@ def _put(op: Op, x: np.ndarray, arrays: list[Any], params: dict[str, Any]) -> in
     if not places:
         return 0
     index: np.ndarray = indices[0]
-    size = places >> 2 * FIELD & FIELD_MASK
-    count = index.size if "along" in op.moves else index.size * x.size // size
+    nameable = places >> 2 * FIELD & FIELD_MASK
+    count = index.size if "along" in op.moves else index.size * x.size // nameable
     if not writes(x, value, count):
         return 0
     size = np.size(value)

@@ -105,6 +105,16 @@ def stride(header, frame, dimension, shift):
 
 
 @typed
+def matrix_at(at, shape_at, strides_at, ndim, index):
+    """The address of one matrix of a batch that begins at an address, in whatever order it lies."""
+    lengths, steps = i8(shape_at), i8(strides_at)
+    for d in range(ndim - 3, -1, -1):
+        at += index % lengths[d] * steps[d]
+        index //= lengths[d]
+    return at
+
+
+@typed
 def finite(address, s0, s1, rows, cols):
     """Whether a matrix holds neither an infinity nor a NaN: no exponent has all its bits set."""
     words = i8(address)

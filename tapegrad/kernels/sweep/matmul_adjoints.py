@@ -7,6 +7,7 @@ from tapegrad.kernels.sweep.arena import (
     data,
     finite_f4,
     give_back,
+    matrix_at,
     saved,
     stride,
     widened,
@@ -143,13 +144,10 @@ def strides(frame, header, m, inner, cols, k, is_f4):
 
 @typed
 def matrix_of(frame, header, index):
-    """The address of one matrix of a kept array, in whatever order its batch lies."""
-    place, at = header + frame.array_strides, data(frame, header)
-    lengths, steps = i8(i8(place - 8)[0]), i8(i8(place)[0])
-    for d in range(i4(place - 16)[0] - 3, -1, -1):
-        at += index % lengths[d] * steps[d]
-        index //= lengths[d]
-    return at
+    """The address of one matrix of a kept array."""
+    place = header + frame.array_strides
+    ndim, shape_at, strides_at = i4(place - 16)[0], i8(place - 8)[0], i8(place)[0]
+    return matrix_at(data(frame, header), shape_at, strides_at, ndim, index)
 
 
 @typed
