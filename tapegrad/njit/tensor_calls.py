@@ -28,7 +28,11 @@ class TensorType(types.Opaque):  # type: ignore[misc]
     """Numba's type of a Tensor: nothing is compiled for it."""
 
 
-TENSOR = TensorType("Tensor")
+# Numba names the type where it refuses one that the function reads from outside, or that comes to a
+# function whose types are declared.
+TENSOR = TensorType(
+    "Tensor (which compiled code takes only as an argument, of a function without declared types)"
+)
 register_model(TensorType)(models.OpaqueModel)
 
 

@@ -447,6 +447,16 @@ def test_what_is_refused():
 
     with pytest.raises(TypeError, match="reads a Tensor that it was not given"):
         reads()
+
+    @njit
+    def scales(a):
+        return a * X
+
+    only = r"Tensor \(which compiled code takes only as an argument"
+    with pytest.raises(TypingError, match=rf"mul\(float64, {only}"):
+        scales(2.0)
+    with pytest.raises(TypeError, match=rf"No matching definition .* {only}"):
+        njit("float64(float64)")(lambda a: a)(X)
     third = tg.grad(tg.grad(tg.grad(lambda a: product(a, a))))
     with pytest.raises(NotImplementedError, match="a third derivative of `product`"):
         third(tg.tensor(2.0))
