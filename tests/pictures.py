@@ -4,18 +4,18 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import tapegrad as tg
-from tapegrad.show import GraphPicture, graph
+from tapegrad.show import GraphPicture, graph, sweep
 from tests.test_project import ROOT
 
 FOLDER = ROOT / "docs" / "pictures"
 
 
 def expression() -> GraphPicture:
-    """The first example of the README."""
+    """The first example of the README, with its sweep."""
     x = tg.tensor(2.0, requires_grad=True)
     y = tg.tensor(0.5, requires_grad=True)
     z = tg.sin(x * y) + tg.exp(-x)
-    return graph(z, x=x, y=y, z=z)
+    return sweep(z, x=x, y=y, z=z).picture
 
 
 def shared() -> GraphPicture:
@@ -25,6 +25,15 @@ def shared() -> GraphPicture:
     q = p * p
     L = q + p
     return graph(L, w=w, x=x, p=p, q=q, L=L)
+
+
+def adjoints() -> GraphPicture:
+    """The same with its sweep."""
+    w, x = tg.tensor(2.0, requires_grad=True), tg.tensor(3.0)
+    p = w * x
+    q = p * p
+    L = q + p
+    return sweep(L, w=w, x=x, p=p, q=q, L=L).picture
 
 
 def released() -> GraphPicture:
@@ -55,7 +64,7 @@ def recorded_sweep() -> GraphPicture:
 
 
 PICTURES: tuple[Callable[[], GraphPicture], ...] = (
-    expression, shared, released, detached, recorded_sweep,
+    expression, shared, adjoints, released, detached, recorded_sweep,
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,13 @@ PLURALS = {LEAF: "leaves", CONSTANT: "constants"}
 Edge = tuple[int, int]
 
 
+class Swept(NamedTuple):
+    """What a sweep found of a leaf or a record: its value if that is known, and its adjoint."""
+
+    value: np.ndarray | None
+    adjoint: np.ndarray
+
+
 class Source(NamedTuple):
     """A leaf or a constant: `key` tells it from others, `name` is the caller's."""
 
@@ -27,10 +35,13 @@ class Source(NamedTuple):
 
 
 class Boxes:
-    """The boxes of a slice, and the edges between them; with `positions` records show theirs."""
+    """The boxes of a slice, and the edges between them.
 
-    def __init__(self, part: NamedSlice, positions: bool = False) -> None:
-        self.part, self.positions = part, positions
+    Of a sweep, `swept` has what it found, by codes. Then records show their positions and values.
+    """
+
+    def __init__(self, part: NamedSlice, swept: Mapping[int, Swept] | None = None) -> None:
+        self.part, self.swept = part, swept
         indices, tokens = part.indices, part.tape.tokens
         self.ops = [part.tape.record(index).op for index in indices]
         alone = {k for k, i in enumerate(indices) if tokens[i] in part.names or i == part.top}
@@ -115,7 +126,8 @@ class Boxes:
             title = source.name or (value_text(array) if known else "constant")
             detail = "constant" if known and not source.name else _size_text(array)
         size = "" if array is None else f" of shape {array.shape}, {of_numpy(array.dtype).name}"
-        return Box(source.kind, title, detail, f"{title}: {source.kind}{size}")
+        tip = f"{title}: {source.kind}{size}"
+        return Box(source.kind, title, detail, tip, adjoint=self._adjoint(operand.code))
 
     def _of_run(self, run: Run) -> Box:
         part, tape = self.part, self.part.tape
@@ -131,12 +143,20 @@ class Boxes:
             return Box(kind, title, detail, tip, positions, stacked=True, root=root)
         position, op, _, shape, state = tape.record(indices[0])
         dtype = of_numpy(spec_at(tape, indices[0]).dtype)
-        name = part.names.get(position, str(position) if self.positions else "")
-        detail = " ".join(filter(None, [name, str(shape), _unusual(dtype)]))
+        name = part.names.get(position, "" if self.swept is None else str(position))
+        found = None if self.swept is None else self.swept.get(position)
+        if found is None or found.value is None:
+            detail = " ".join(filter(None, [name, str(shape), _unusual(dtype)]))
+        else:
+            detail = f"{name} = {value_text(found.value)}"
         tip = (
             f"{op} at {position}: shape {shape}, {dtype.name}, {grad_name(tape, position)}, {state}"
         )
-        return Box(kind, op, detail, tip, positions, root=root)
+        return Box(kind, op, detail, tip, positions, root=root, adjoint=self._adjoint(position))
+
+    def _adjoint(self, code: int) -> str:
+        found = None if self.swept is None else self.swept.get(code)
+        return "" if found is None else f"adjoint {value_text(found.adjoint)}"
 
 
 def _size_text(array: np.ndarray | None) -> str:

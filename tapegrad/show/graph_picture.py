@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import html
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from tapegrad.base.text_tables import counted, text_table
-from tapegrad.show.graph_boxes import Boxes
+from tapegrad.show.graph_boxes import Boxes, Swept
 from tapegrad.show.graph_svg import draw
 from tapegrad.show.named_slice import NamedSlice, Names
 from tapegrad.tape.records import HEAD, table_rows
@@ -30,13 +31,13 @@ class GraphPicture:
     ...       exp        ...       ()     live
     """
 
-    def __init__(self, part: NamedSlice, positions: bool = False) -> None:
+    def __init__(self, part: NamedSlice, swept: Mapping[int, Swept] | None = None) -> None:
         tape, indices = part.tape, part.indices
         self._count = len(indices)
         tape.sweeping += 1  # no record may move meanwhile
         try:
             rows = table_rows(lambda k: tape.record(indices[k]), len(indices))
-            boxes, edges = Boxes(part, positions).drawn()
+            boxes, edges = Boxes(part, swept).drawn()
         finally:
             tape.sweeping -= 1
         self._text = text_table(HEAD, rows)

@@ -12,11 +12,12 @@ from tapegrad.show.layered_layout import Point, layered
 
 LEAF, CONSTANT, VALUE, RELEASED = "leaf", "constant", "value", "released"
 KINDS = {
-    LEAF: "leaf", CONSTANT: "constant", VALUE: "intermediate value", RELEASED: "released",
+    LEAF: "leaf", CONSTANT: "constant", VALUE: "intermediate value",
+    RELEASED: "released by backward",
 }  # fmt: skip
 TITLE, DETAIL = 13, 11  # sizes of letters
 LETTER = 0.61  # the width of one, of fonts whose letters are all as wide, by its size
-PADDING, HEIGHT, CUT, STACK, MARGIN = 14, 42, 9, 4, 16
+PADDING, HEIGHT, LINE, CUT, STACK, MARGIN = 14, 42, 14, 9, 4, 16
 LONGEST = 30  # letters of a line
 STYLE = """
 @media screen { .tapegrad-graph { max-width: 100%; height: auto } }
@@ -65,17 +66,29 @@ class Box(NamedTuple):
     positions: tuple[int, ...] = ()  # of the records that it stands for
     stacked: bool = False
     root: bool = False
+    adjoint: str = ""  # a third line
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """The lines below the title."""
+        return (self.detail, self.adjoint) if self.adjoint else (self.detail,)
 
     @property
     def width(self) -> float:
-        """The room that the two lines need."""
-        letters = max(len(_short(self.title)) * TITLE, len(_short(self.detail)) * DETAIL)
+        """The room that the longest line needs."""
+        letters = len(_short(self.title)) * TITLE
+        letters = max(letters, *(len(_short(text)) * DETAIL for text in self.details))
         return max(round(letters * LETTER) + 2 * PADDING, 60.0)
+
+    @property
+    def height(self) -> float:
+        """The room that all lines need."""
+        return float(HEIGHT + (len(self.details) - 1) * LINE)
 
 
 def draw(boxes: Sequence[Box], edges: Sequence[tuple[int, int]], label: str) -> str:
     """The text of an SVG; edges lead from a box to a later one."""
-    layout = layered([(box.width, float(HEIGHT)) for box in boxes], edges)
+    layout = layered([(box.width, box.height) for box in boxes], edges)
     kinds = [kind for kind in KINDS if any(box.kind == kind for box in boxes)]
     key = list(_key(kinds, layout.height + MARGIN + 22))
     key_width = sum(_key_width(kind) for kind in kinds)
@@ -110,27 +123,32 @@ def _short(text: str) -> str:
 
 
 def _box(number: int, box: Box, x: float, y: float) -> str:
-    left, top = x - box.width / 2, y - HEIGHT / 2
-    behind = _shape(box.kind, left + STACK, top + STACK, box.width) if box.stacked else ""
+    size = box.width, box.height
+    left, top = x - box.width / 2, y - box.height / 2
+    behind = _shape(box.kind, left + STACK, top + STACK, *size) if box.stacked else ""
+    lines = [
+        f"<text x='{x:.1f}' y='{top + 33 + k * LINE:.1f}'>{escaped(_short(text))}</text>"
+        for k, text in enumerate(box.details)
+    ]
     at = f" data-at='{' '.join(map(str, box.positions))}'" if box.positions else ""
     return (
         f"<g class='box {box.kind}{' root' * box.root}' data-box='{number}'{at}>"
         f"<title>{escaped(box.tip)}</title>"
-        f"{behind}{_shape(box.kind, left, top, box.width)}"
-        f"<text class='title' x='{x:.1f}' y='{y - 3:.1f}'>{escaped(_short(box.title))}</text>"
-        f"<text x='{x:.1f}' y='{y + 12:.1f}'>{escaped(_short(box.detail))}</text></g>"
+        f"{behind}{_shape(box.kind, left, top, *size)}"
+        f"<text class='title' x='{x:.1f}' y='{top + 18:.1f}'>{escaped(_short(box.title))}</text>"
+        f"{''.join(lines)}</g>"
     )
 
 
-def _shape(kind: str, x: float, y: float, width: float, height: float = HEIGHT) -> str:
+def _shape(kind: str, x: float, y: float, width: float, height: float) -> str:
     """The outline of a kind: round ends, pointed ends, a rectangle, cut corners."""
     if kind in (LEAF, VALUE):
-        radius = height / 2 if kind == LEAF else 3
+        radius = min(height, HEIGHT) / 2 if kind == LEAF else 3
         return (
             f"<rect class='shape' x='{x:.1f}' y='{y:.1f}' width='{width:g}' height='{height:g}' "
             f"rx='{radius:g}'/>"
         )
-    cut = CUT * height / HEIGHT
+    cut = CUT * min(height / HEIGHT, 1.0)
     right, bottom, middle = x + width, y + height, y + height / 2
     corners: list[Point]
     if kind == CONSTANT:

@@ -15,6 +15,7 @@ from tapegrad.autograd.tensor_hooks import end_sweep, run_functions
 from tapegrad.ops.core import ELEMENTWISE, LINEAR
 from tapegrad.ops.graph_nodes import grad_name
 from tapegrad.show.formula_text import formula_text
+from tapegrad.show.graph_boxes import Swept
 from tapegrad.show.known_values import known_values
 from tapegrad.show.named_slice import NamedSlice, Names, Operand
 from tapegrad.show.sweep_steps import Contribution, SweepStep, SweepSteps
@@ -76,11 +77,13 @@ def sweep(
     log.seed(part.tape.tokens[part.top], weight._a)
     switched(part.tape, False, log.run)
     gradients = {}
+    swept = {step.position: Swept(step.value, step.adjoint) for step in log.steps}
     for code, leaf, g in sorted(log.found, key=lambda found: -found[0]):
         gradient = run_functions(noted(leaf, "hooks") or {}, wrap(g))
         gradients[part.label(code)] = gradient._a
+        swept[code] = Swept(leaf._a, gradient._a)
     end_sweep(part.tape)
-    return SweepSteps(part, weight._a, log.steps, gradients)
+    return SweepSteps(part, weight._a, log.steps, gradients, swept)
 
 
 class _LoggedSweep(Sweep):

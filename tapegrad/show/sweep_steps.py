@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.base.text_tables import counted, text_table
+from tapegrad.show.graph_boxes import Swept
 from tapegrad.show.graph_picture import GraphPicture
 from tapegrad.show.named_slice import NamedSlice, value_text
 from tapegrad.show.sweep_page import page
@@ -107,7 +108,8 @@ class SweepStep(NamedTuple):
 class SweepSteps:
     """The steps of a reverse sweep; made by `tapegrad.show.sweep`.
 
-    It prints, and is a sequence of steps. `gradients` has those of the leaves, by name.
+    It prints, and is a sequence of steps. `gradients` has those of the leaves, by name; `picture`
+    is the graph with the value and the adjoint of each record, which its `save` writes as SVG.
 
     >>> import tapegrad as tg
     >>> x = tg.tensor(2.0, requires_grad=True)
@@ -116,13 +118,15 @@ class SweepSteps:
     ['exp', 'mul']
     >>> round(steps.gradients["x"].item(), 4)
     218.3926
+    >>> ">adjoint 218.393<" in steps.picture.svg
+    True
     """
 
     def __init__(
         self, part: NamedSlice, seed: np.ndarray, steps: list[SweepStep],
-        gradients: dict[str, np.ndarray],
+        gradients: dict[str, np.ndarray], swept: Mapping[int, Swept],
     ) -> None:  # fmt: skip
-        self._svg = GraphPicture(part, positions=True).svg  # as it is now
+        self.picture = GraphPicture(part, swept)  # as it is now
         self.root = part.label(part.tape.tokens[part.top])
         self.seed = seed
         self.steps = tuple(steps)
@@ -182,4 +186,4 @@ class SweepSteps:
             "summary": f"the adjoint of {self.root} is {value_text(self.seed)}",
             "rows": [], "at": 0, "totals": [(self.root, value_text(self.seed))],
         }  # fmt: skip
-        return page(self.title, self._svg, HEAD, [seeded, *(step.shown() for step in self)])
+        return page(self.title, self.picture.svg, HEAD, [seeded, *(step.shown() for step in self)])

@@ -66,7 +66,7 @@ def test_kinds_differ_in_outline_and_class():
         for kind in ("constant", "released")
     }
     assert [len(c.get("points").split()) for c in corners.values()] == [6, 8]
-    assert drawn.key == ["leaf", "constant", "intermediate value", "released"]
+    assert drawn.key == ["leaf", "constant", "intermediate value", "released by backward"]
     released = [t for t, kind in zip(drawn.texts, drawn.kinds, strict=True) if kind == "released"]
     assert released == [("mul", "p ()"), ("add", "y ()")]
     style = tg.show.graph(z).svg

@@ -1,12 +1,15 @@
 """How the steps of a sweep print, and what a notebook shows of them."""
 
 import html
+import xml.etree.ElementTree as ET
 
 import pytest
 
 import tapegrad as tg
 
 pytestmark = pytest.mark.tapegrad_only("about this project's pictures")
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
@@ -38,6 +41,23 @@ def test_a_sequence(steps):
     assert [step.number for step in steps] == [1, 2, 3]
     assert steps[-1] is steps.steps[2]
     assert repr(steps) == "<SweepSteps: reverse sweep from y, seed 1: 3 records>"
+
+
+def lines_of_boxes(picture):
+    root = ET.fromstring(picture.svg)
+    boxes = [g for g in root.iter(f"{SVG}g") if g.get("class", "").startswith("box ")]
+    return [[text.text for text in box.iter(f"{SVG}text")] for box in boxes]
+
+
+def test_the_picture_shows_values_and_adjoints(steps):
+    assert lines_of_boxes(steps.picture) == [
+        ["x", "2", "adjoint 5"],
+        ["w", "5", "adjoint 2"],
+        ["constant", "not kept"],
+        ["mul", "p = 10", "adjoint 1"],
+        ["sub", f"{steps[1].position} ()", "adjoint 1"],  # a value that nothing keeps
+        ["exp", "y = 1", "adjoint 1"],
+    ]
 
 
 def test_large_arrays_are_abbreviated():
