@@ -31,7 +31,7 @@ COMPARED = {
 # Suite, group and name of a row; what a reader is told that it is; whether the README has it.
 CHOSEN = (
     ("eager", "forward and backward, per operation", "chain of 200, 1 elements",
-     "an eager operation of a chain and its derivative, 1 element", True),
+     "one operation with its derivative, eager, 1 element", True),
     ("eager", "forward and backward, per operation", "chain of 200, 1024 elements",
      "the same, 1,024 elements", False),
     ("eager", "forward and backward, per step", "MLP step, batch 32, widths 64-64-64-1",
