@@ -45,6 +45,7 @@ from tapegrad.base.dtypes import (
 )
 from tapegrad.base.missing_names import missing as _missing
 from tapegrad.base.printing import get_printoptions, printoptions, set_printoptions
+from tapegrad.base.public_names import dir_of as _dir_of
 from tapegrad.base.size import Size
 from tapegrad.compiler.front.jit import jit
 from tapegrad.functions.arithmetic import (
@@ -574,8 +575,7 @@ def __getattr__(name: str) -> _typing.Any:
     return found
 
 
-def __dir__() -> list[str]:
-    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+__dir__ = _dir_of(globals())
 
 
 # As in PyTorch, log(0) is -inf and no news; the warning that NumPy would print names our own line.

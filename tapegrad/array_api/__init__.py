@@ -37,6 +37,7 @@ from tapegrad.base.dtypes import (
     uint32,
     uint64,
 )
+from tapegrad.base.public_names import dir_of
 from tapegrad.tensor import Tensor
 
 newaxis = None
@@ -48,3 +49,4 @@ __all__ = [
     "result_type", "uint8", "uint16", "uint32", "uint64", *arrays.__all__, *creation.__all__,
     *elementwise.__all__,
 ]  # fmt: skip
+__dir__ = dir_of(globals())

@@ -30,6 +30,7 @@ from tapegrad.autograd.tensor_hooks import (
     retains_grad,
 )
 from tapegrad.base.missing_names import missing
+from tapegrad.base.public_names import dir_of
 from tapegrad.ops.graph_nodes import GradFn
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
@@ -59,6 +60,7 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+__dir__ = dir_of(globals())
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import weakref
 from typing import Any, NamedTuple
 
+from tapegrad.base.public_names import dir_of
 from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.dual import Dual, dual
 from tapegrad.lift.levels import Level
@@ -29,6 +30,7 @@ __all__ = [
     "make_dual",
     "unpack_dual",
 ]
+__dir__ = dir_of(globals())
 
 
 class UnpackedDualTensor(NamedTuple):

@@ -13,6 +13,7 @@ import numpy as np
 
 from tapegrad.autograd.engine import grad
 from tapegrad.autograd.grad_mode import enable_grad
+from tapegrad.base.public_names import dir_of
 from tapegrad.functions.joining import stack
 from tapegrad.functions.shapes import reshape
 from tapegrad.lift.gradient_targets import variable
@@ -23,6 +24,7 @@ from tapegrad.transforms import jacobians
 from tapegrad.transforms.jacobians import basis
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+__dir__ = dir_of(globals())
 
 Tensors = Tensor | tuple[Tensor, ...]
 STRATEGIES = ("reverse-mode", "forward-mode")

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from tapegrad.autograd.node_hooks import GradientEdge, get_gradient_edge
 from tapegrad.autograd.tensor_hooks import Handle, Handles, at_end, register_hook
+from tapegrad.base.public_names import dir_of
 from tapegrad.dispatch.inplace import changed
 from tapegrad.ops.graph_nodes import GradFn
 from tapegrad.tape.tape import MODE_CAREFUL, MODE_OFF, Tape, current
@@ -26,6 +27,7 @@ __all__ = [
     "save_on_cpu",
     "saved_tensors_hooks",
 ]
+__dir__ = dir_of(globals())
 
 Node = GradFn
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from tapegrad.base.public_names import dir_of
+
 
 def __getattr__(name: str) -> Any:
     if name != "autograd":
@@ -12,3 +14,4 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = ["autograd"]
+__dir__ = dir_of(globals())

@@ -5,7 +5,10 @@
 device(type='cpu')
 """
 
+from tapegrad.base.public_names import dir_of
+
 __all__ = ["device_count", "is_available"]
+__dir__ = dir_of(globals())
 
 
 def is_available() -> bool:

@@ -4,6 +4,8 @@ Dask comes with ``pip install 'tapegrad[distributed]'``, and is loaded when it i
 package imports `transforms`.
 """
 
+from tapegrad.base.public_names import dir_of
 from tapegrad.distributed.chunk_sums import value_and_grad
 
 __all__ = ["value_and_grad"]
+__dir__ = dir_of(globals())

@@ -10,6 +10,7 @@ tensor([ 9., 12., 15.])
 from typing import Any
 
 from tapegrad.base.missing_names import missing
+from tapegrad.base.public_names import dir_of
 from tapegrad.functions.fourier import (
     fft,
     fft2,
@@ -40,6 +41,7 @@ __all__ = [
     "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft",
     "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
+__dir__ = dir_of(globals())
 
 
 def __getattr__(name: str) -> Any:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tapegrad.base.missing_names import missing
+from tapegrad.base.public_names import dir_of
 from tapegrad.dispatch.numpy_semantics import torchs_rule
 from tapegrad.func.stateful_calls import functional_call, stack_module_state
 from tapegrad.functions.joining import cat
@@ -39,6 +40,7 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+__dir__ = dir_of(globals())
 
 Function = Callable[..., Any]
 Argnums = int | tuple[int, ...]

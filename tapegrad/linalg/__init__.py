@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.missing_names import missing
+from tapegrad.base.public_names import dir_of
 from tapegrad.functions import diagonals
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.contractions import crossed
@@ -78,6 +79,7 @@ __all__ = [
     "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander",
     "vecdot", "vector_norm",
 ]  # fmt: skip
+__dir__ = dir_of(globals())
 
 
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:

@@ -3,9 +3,11 @@
 from typing import Any
 
 from tapegrad.base.missing_names import missing
+from tapegrad.base.public_names import dir_of
 from tapegrad.nn import functional, utils
 
 __all__ = ["functional", "utils"]
+__dir__ = dir_of(globals())
 
 
 def __getattr__(name: str) -> Any:

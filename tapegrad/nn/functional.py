@@ -8,6 +8,7 @@ tensor([0., 2.])
 from typing import Any
 
 from tapegrad.base.missing_names import missing
+from tapegrad.base.public_names import dir_of
 from tapegrad.functions.activations import hardshrink, prelu
 from tapegrad.functions.arithmetic import softplus
 from tapegrad.functions.elementwise import sigmoid, tanh
@@ -185,6 +186,7 @@ __all__ = [
     "triplet_margin_with_distance_loss", "unfold", "upsample", "upsample_bilinear",
     "upsample_nearest",
 ]  # fmt: skip
+__dir__ = dir_of(globals())
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ from types import GeneratorType
 
 from tapegrad.autograd.grad_mode import no_grad
 from tapegrad.base.missing_names import missing
+from tapegrad.base.public_names import dir_of
 from tapegrad.functions.creation import tensor
 from tapegrad.functions.elementwise import isfinite
 from tapegrad.functions.joining import cat, stack
@@ -22,6 +23,7 @@ __all__ = [
     "parameters_to_vector",
     "vector_to_parameters",
 ]
+__dir__ = dir_of(globals())
 
 Tensors = Tensor | Iterable[Tensor]
 LEAST_NORM = 1e-6  # what PyTorch adds to a norm that it divides by

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tapegrad.base.missing_names import missing
+from tapegrad.base.public_names import dir_of
 from tapegrad.optim import lr_scheduler
 from tapegrad.optim.adam import Adam
 from tapegrad.optim.adamw import AdamW
@@ -11,6 +12,7 @@ from tapegrad.optim.optimizer import Optimizer
 from tapegrad.optim.sgd import SGD
 
 __all__ = ["LBFGS", "SGD", "Adam", "AdamW", "Optimizer", "lr_scheduler"]
+__dir__ = dir_of(globals())
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,9 @@ SciPy is loaded when the first of these functions is called.  This package impor
 {'slope': 2.0, 'offset': 1.0}
 """
 
+from tapegrad.base.public_names import dir_of
 from tapegrad.optimize.minimizing import minimize
 from tapegrad.optimize.residuals import least_squares
 
 __all__ = ["least_squares", "minimize"]
+__dir__ = dir_of(globals())

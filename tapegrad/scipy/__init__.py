@@ -17,11 +17,13 @@ import importlib as _importlib
 import typing as _typing
 
 from tapegrad.base.missing_names import missing as _missing
+from tapegrad.base.public_names import dir_of as _dir_of
 
 if _typing.TYPE_CHECKING:
     from tapegrad.scipy import fft, linalg, signal, sparse, special
 
 __all__ = ["fft", "linalg", "signal", "sparse", "special"]
+__dir__ = _dir_of(globals())
 
 
 def __getattr__(name: str) -> _typing.Any:

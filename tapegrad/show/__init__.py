@@ -3,6 +3,7 @@
 Users import it; it imports everything below.
 """
 
+from tapegrad.base.public_names import dir_of
 from tapegrad.show.graph_picture import GraphPicture, graph
 from tapegrad.show.logged_sweep import sweep
 from tapegrad.show.sweep_steps import Contribution, SweepStep, SweepSteps
@@ -12,3 +13,4 @@ __all__ = [
     "Buffer", "Contribution", "GraphPicture", "MemoryUse", "SweepStep", "SweepSteps", "graph",
     "memory", "sweep",
 ]  # fmt: skip
+__dir__ = dir_of(globals())

@@ -1,5 +1,8 @@
 """`dir` shows what is public: names that users may rely on, beside Python's own."""
 
+import importlib
+from types import ModuleType
+
 import pytest
 
 import tapegrad as tg
@@ -14,6 +17,25 @@ def shown(x):
 def test_tapegrad():
     assert shown(tg) == set(tg.__all__)
     assert "__version__" in dir(tg)
+
+
+NAMESPACES = (
+    "array_api", "autograd", "autograd.forward_ad", "autograd.functional", "autograd.graph",
+    "compat", "cuda", "distributed", "fft", "func", "linalg", "nn", "nn.functional", "nn.utils",
+    "optim", "optimize", "scipy", "show", "special",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMESPACES)
+def test_namespaces(name):
+    module = importlib.import_module(f"tapegrad.{name}")
+    assert shown(module) == {n for n in module.__all__ if not n.startswith("__")}
+    assert all(hasattr(module, n) for n in dir(module))
+
+
+def test_every_namespace_is_looked_at():
+    modules = {name for name in tg.__all__ if isinstance(getattr(tg, name), ModuleType)}
+    assert modules <= set(NAMESPACES)
 
 
 def test_tensors():
