@@ -243,7 +243,7 @@ def scan(
             )
         outputs, shape[:] = flatten(found[1])[0], [flatten(found[1])[1]]
         for x in outputs:
-            spec_of(x, "scan", "what each trip returns")
+            spec_of(x, "scan", "what each iteration returns")
         return form.leaves(found[0], f), outputs
 
     at = tracer()
@@ -329,7 +329,7 @@ def _length(rows: list[Any], length: int | None) -> int:
     if not all(shapes):
         raise TypeError(
             "`scan`: every array of `xs` needs a first dimension to go along, got one of shape (): "
-            "what is the same in every trip is closed over, or carried"
+            "what is the same in every iteration is closed over, or carried"
         )
     found = {shape[0] for shape in shapes}
     if len(found) > 1:
@@ -337,7 +337,7 @@ def _length(rows: list[Any], length: int | None) -> int:
             f"`scan`: the arrays of `xs` differ in their first dimension: {sorted(found)}"
         )
     if length is None and not found:
-        raise ValueError("`scan` without arrays in `xs` needs `length`, the number of trips")
+        raise ValueError("`scan` without arrays in `xs` needs `length`, the number of iterations")
     if length is not None:
         found.add(int(length))
     if len(found) > 1:

@@ -70,7 +70,7 @@ class Carried(NamedTuple):
         if leaves is None:
             raise TypeError(
                 f"`{self.name}`: {name_of(f)} got a carry of the structure {self.tree!r} and "
-                f"returned one of {tree!r}: every trip must keep it"
+                f"returned one of {tree!r}: every iteration must keep it"
             )
         for k, (x, spec) in enumerate(zip(leaves, self.specs, strict=True)):
             kept = spec_of(x, self.name, "the carry")
@@ -78,8 +78,8 @@ class Carried(NamedTuple):
                 raise TypeError(
                     f"`{self.name}`: leaf {k} of the carry went into {name_of(f)} with the shape "
                     f"{spec.shape} and dtype {spec.dtype} and came back with {kept.shape} and "
-                    f"{kept.dtype}: every trip must keep them; start with a value of that shape "
-                    "and dtype (0.0 instead of 0, `np.zeros(3)`, `np.float32(0)`)"
+                    f"{kept.dtype}: every iteration must keep them; start with a value of that "
+                    "shape and dtype (0.0 instead of 0, `np.zeros(3)`, `np.float32(0)`)"
                 )
         return leaves
 

@@ -105,7 +105,7 @@ class Lowering:
         ...         x = x - 0.001 * x**3
         ...     return x
         >>> tg.jit(shrunk).lower(1.0).notes
-        ('re-rolled: 2000 trips of 3 records, which carry 1 value and read rows of 0 arrays',)
+        ('re-rolled: 2000 iterations of 3 records, which carry 1 value and read rows of 0 arrays',)
         """
         return self.graph.notes
 

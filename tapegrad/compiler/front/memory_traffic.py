@@ -89,7 +89,7 @@ def _of_call(step: Step, depth: int) -> ProgramStep:
         kind, given, outs = f"`{step.node.name}` by a routine", step.args, [step.out]
     else:
         assert isinstance(step, ControlStep)
-        trips = "" if step.trips in (1, None) else f", {step.trips} trips"
+        trips = "" if step.trips in (1, None) else f", {step.trips} iterations"
         kind, given, outs = f"`{step.node.name}`{trips}", step.args, [*step.outs.values()]
     line = f"{', '.join(map(_named, outs))} = f({', '.join(map(_named, given))})"
     read, written = (sum(_moved(p, p.shape, ()) for p in places) for places in (given, outs))

@@ -129,7 +129,7 @@ def planned(records: Records, found: Repetition, least: int) -> Plan:
             start, trips = start + found.period, trips - 1
             continue
         return _finished(changes, changes.kinds, inits)
-    raise Refused("what a trip reads differs from trip to trip")
+    raise Refused("what an iteration reads differs from one to the next")
 
 
 def _range(records: Records, start: int, period: int, trips: int) -> tuple[int, int]:
@@ -171,7 +171,7 @@ def _earliest(changes: _Changes) -> int:
         return 0
     shared = inner[:, changes.kinds == SHARED].max(initial=-1)
     if shared < latest:
-        raise Refused("a trip reads a value of another one that is not always as far away")
+        raise Refused("an iteration reads a value of another one at a distance that varies")
     return latest // changes.period + 1
 
 
@@ -309,8 +309,8 @@ def _varying(records: Records, refs: np.ndarray, row: Any) -> tuple[str, int]:
     order = records.order[refs]
     if any(o not in records.indices for o in order.tolist()) or len({n.args for n in nodes}) > 1:
         raise Refused(
-            f"its trips read values from outside ({nodes[0].name}) that are not the entries of "
-            "one array"
+            f"its iterations read values from outside ({nodes[0].name}) that are not the entries "
+            "of one array"
         )
     indices = np.array([records.indices[o] for o in order.tolist()])
     steps = np.diff(indices, axis=0)
@@ -318,7 +318,7 @@ def _varying(records: Records, refs: np.ndarray, row: Any) -> tuple[str, int]:
     blocked = {p in records.blocked for p in refs.tolist()}
     forms = {static([() if type(i) is int else i for i in entry_index(node)]) for node in nodes}
     if (steps != steps[0]).any() or len(moving) != 1 or len(forms) > 1 or len(blocked) > 1:
-        raise Refused("its trips read entries of an array whose indices do not grow steadily")
+        raise Refused("its iterations read entries of an array whose indices do not grow steadily")
     which, step = int(moving[0]), int(steps[0, moving[0]])
     source = nodes[0].args[0]
     made = _window(records, source, entry_index(nodes[0]), which, step, len(refs))
@@ -331,7 +331,7 @@ def _window(records: Records, source: int, index: Any, which: int, step: int, tr
     extent = records.nodes[source].shape[sum(i is not None for i in index[:at])]
     first, last = index[at], index[at] + step * (trips - 1)
     if (first < 0) != (last < 0):
-        raise Refused("its trips read an array beyond its beginning, from its end")
+        raise Refused("its iterations read an array beyond its beginning, from its end")
     first, last = first % extent, last % extent
     stop = last + (1 if step > 0 else -1)
     made = (*index[:at], slice(first, None if stop < 0 else stop, step), *index[at + 1 :])

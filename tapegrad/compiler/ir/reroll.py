@@ -89,7 +89,7 @@ def _check(records: Records, plan: Plan) -> None:
 
 def _said(found: Repetition) -> str:
     trips = found.length // found.period
-    return f"{trips} trips of {counted(found.period, 'record')}"
+    return f"{trips} iterations of {counted(found.period, 'record')}"
 
 
 class _Builder(Builder):
@@ -152,7 +152,7 @@ class _Loop:
         """What was made."""
         plan = self.plan
         return (
-            f"re-rolled: {self.trips} trips of {counted(self.period, 'record')}, which carry "
+            f"re-rolled: {self.trips} iterations of {counted(self.period, 'record')}, which carry "
             f"{counted(len(plan.carries), 'value')} and read rows of "
             f"{counted(len(plan.rows), 'array')}"
         )

@@ -59,8 +59,9 @@ def announce_long() -> None:
         _said.add(where)
         print(
             f"tapegrad: `jit` has met {LONG} operations, now at {':'.join(map(str, where))}, and "
-            "goes on: a loop of Python is traced trip by trip, and compiled so where its trips are "
-            "not alike, which may take a while; `tapegrad.scan` and `tapegrad.fori_loop` trace one",
+            "goes on: tracing unrolls a loop of Python, and if its iterations are not alike it is "
+            "compiled unrolled, which may take a while; `tapegrad.scan` and `tapegrad.fori_loop` "
+            "trace one iteration",
             file=sys.stderr,
             flush=True,
         )

@@ -42,7 +42,7 @@ def test_calls():
 def test_loops_and_branches_show_what_is_inside():
     found = steps(lambda x: tg.scan(lambda c, v: (c * v, c), x[0], x)[1], np.ones(20))
     assert [(s.kind, s.depth) for s in found] == [
-        ("`loop`, 20 trips", 0), ("loop nest", 1), ("copy", 1),
+        ("`loop`, 20 iterations", 0), ("loop nest", 1), ("copy", 1),
     ]  # fmt: skip
     assert str(found[1]).startswith("    loop nest: reads 16 B, writes 8 B")
 

@@ -208,7 +208,9 @@ def test_several_loops():
 
 def test_notes():
     (note,) = became(of_rows, X, ROWS).notes
-    assert note == "re-rolled: 24 trips of 5 records, which carry 1 value and read rows of 1 array"
+    assert note == (
+        "re-rolled: 24 iterations of 5 records, which carry 1 value and read rows of 1 array"
+    )
 
 
 def shuffled(x, rows):
