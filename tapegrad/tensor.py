@@ -79,7 +79,7 @@ class View:
 class Tensor(Operations):
     """A NumPy array that operations on it are recorded for.
 
-    Made by `tapegrad.tensor` and its kin, or by an operation.
+    Made by `tapegrad.tensor`, `tapegrad.zeros` and the like, or by an operation.
 
     >>> import tapegrad as tg
     >>> x = tg.tensor([1.0, 2.0], requires_grad=True)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import tapegrad
+
 pytestmark = pytest.mark.tapegrad_only("about this project")
 
 ROOT = Path(__file__).parents[1]
@@ -29,6 +31,12 @@ def test_links_of_the_readme_lead_somewhere_from_pypi():
         assert link.startswith(("https://", "#")), f"{link} leads nowhere on PyPI"
         if link.startswith(files):
             assert (ROOT / link.removeprefix(files).partition("#")[0]).is_file(), link
+
+
+def test_the_citation_names_this_version():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    (version,) = re.findall(r"^version: (\S+)$", citation, re.MULTILINE)
+    assert version == tapegrad.__version__
 
 
 def test_links_between_the_documents_lead_somewhere():

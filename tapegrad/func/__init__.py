@@ -1,6 +1,6 @@
 """Transforms of functions under the names of `torch.func`, with PyTorch's arguments and returns.
 
-They take and return Tensors and pytrees of them; `tapegrad.grad` and its kin are the same
+They take and return Tensors and pytrees of them; `tapegrad.grad` and the others are the same
 machinery for plain arrays and numbers.
 
 >>> import tapegrad as tg

@@ -29,7 +29,7 @@ __all__ = [
 
 def _chance(p: float) -> float:
     if not 0.0 <= p <= 1.0:
-        raise RuntimeError(f"`dropout` and its kin: p is a probability from 0 to 1, got {p}")
+        raise RuntimeError(f"`dropout`: p is a probability from 0 to 1, got {p}")
     return p
 
 

@@ -1,7 +1,7 @@
 """Structured control flow: `cond`, `while_loop`, `fori_loop`, `scan`.
 
 Without `jit` Python runs them; inside, each becomes one branch or loop of the program, however many
-trips there are.
+iterations there are.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     body_fun : function of the carry that returns one of the same structure, shapes and dtypes.
     init_val : the first carry: a pytree of arrays, numbers and Tensors.
 
-    Derivatives pass in every mode; a compiled program keeps the carries of all trips for them.
+    It is differentiated in every mode; for that a compiled program keeps the carries of all
+    iterations.
     Under `vmap` it runs until no example goes on.
 
     >>> import tapegrad as tg
@@ -160,7 +161,7 @@ def fori_loop(
     lower, upper : integers; inside `jit` they may be values that a call brings.
     body_fun : function of i and the carry that returns a carry like it.
     init_val : the first carry: a pytree of arrays, numbers and Tensors.
-    unroll : taken for JAX's sake; whether trips are unrolled is up to the compiler.
+    unroll : accepted as in JAX, and ignored: the compiler decides what is unrolled.
 
     >>> import tapegrad as tg
     >>> power = lambda x, n: tg.fori_loop(0, n, lambda i, y: y * x, 1.0)
@@ -211,13 +212,13 @@ def scan(
     init : the first carry: a pytree of arrays, numbers and Tensors.
     xs : pytree of arrays and Tensors whose first dimensions are equal: x holds one entry of each;
         or None, with `length`.
-    length : the number of trips; not needed where `xs` says it.
-    reverse : begin with the last entry; the `y` lie as the entries do.
-    unroll : taken for JAX's sake; whether trips are unrolled is up to the compiler.
-    checkpoint : for so many trips reverse mode keeps the carry, and computes the others again from
-        the one before; about √n of n trips take the least memory. By default it keeps all.
+    length : the number of iterations; not needed with `xs`.
+    reverse : begin with the last entry; the `y` are in the order of the entries.
+    unroll : accepted as in JAX, and ignored: the compiler decides what is unrolled.
+    checkpoint : for how many iterations reverse mode keeps the carry; it computes the others again
+        from the one before. About √n of n take the least memory. By default it keeps all.
 
-    Returns the last carry, and the `y` of all trips along a new first dimension.
+    Returns the last carry, and the `y` of all iterations along a new first dimension.
 
     >>> import numpy as np, tapegrad as tg
     >>> total = lambda xs: tg.scan(lambda c, x: (c + x, c * x), 0.0, xs)

@@ -6,7 +6,7 @@
 =============================  ==================================================
 
 `extend`, `builtins`, `misc`, `test_util` and `scipy` are there too.  In programs that are written
-anew use `tapegrad.grad` and its kin, over NumPy itself.
+anew use `tapegrad.grad` and the others, over NumPy itself.
 
 >>> import tapegrad.compat.autograd.numpy as np
 >>> from tapegrad.compat.autograd import elementwise_grad, grad
