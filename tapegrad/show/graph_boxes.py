@@ -127,7 +127,7 @@ class Boxes:
             detail = "constant" if known and not source.name else _size_text(array)
         size = "" if array is None else f" of shape {array.shape}, {of_numpy(array.dtype).name}"
         tip = f"{title}: {source.kind}{size}"
-        return Box(source.kind, title, detail, tip, adjoint=self._adjoint(operand.code))
+        return self._with_adjoint(Box(source.kind, title, detail, tip), operand.code)
 
     def _of_run(self, run: Run) -> Box:
         part, tape = self.part, self.part.tape
@@ -152,11 +152,15 @@ class Boxes:
         tip = (
             f"{op} at {position}: shape {shape}, {dtype.name}, {grad_name(tape, position)}, {state}"
         )
-        return Box(kind, op, detail, tip, positions, root=root, adjoint=self._adjoint(position))
+        return self._with_adjoint(Box(kind, op, detail, tip, positions, root=root), position)
 
-    def _adjoint(self, code: int) -> str:
+    def _with_adjoint(self, box: Box, code: int) -> Box:
+        """A box of a leaf or a record, with what a sweep has found."""
         found = None if self.swept is None else self.swept.get(code)
-        return "" if found is None else f"adjoint {value_text(found.adjoint)}"
+        if found is None:
+            return box
+        text = f"adjoint {value_text(found.adjoint)}"
+        return box._replace(adjoint=text, label=self.part.label(code))
 
 
 def _size_text(array: np.ndarray | None) -> str:

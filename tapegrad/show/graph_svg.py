@@ -67,6 +67,7 @@ class Box(NamedTuple):
     stacked: bool = False
     root: bool = False
     adjoint: str = ""  # a third line
+    label: str = ""  # what the adjoint is of, where a page changes that line
 
     @property
     def details(self) -> tuple[str, ...]:
@@ -126,9 +127,10 @@ def _box(number: int, box: Box, x: float, y: float) -> str:
     size = box.width, box.height
     left, top = x - box.width / 2, y - box.height / 2
     behind = _shape(box.kind, left + STACK, top + STACK, *size) if box.stacked else ""
+    marks = "", f" data-adjoint='{escaped(box.label)}'"
     lines = [
-        f"<text x='{x:.1f}' y='{top + 33 + k * LINE:.1f}'>{escaped(_short(text))}</text>"
-        for k, text in enumerate(box.details)
+        f"<text{mark} x='{x:.1f}' y='{top + 33 + k * LINE:.1f}'>{escaped(_short(text))}</text>"
+        for k, (text, mark) in enumerate(zip(box.details, marks, strict=False))
     ]
     at = f" data-at='{' '.join(map(str, box.positions))}'" if box.positions else ""
     return (

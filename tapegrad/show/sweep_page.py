@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tapegrad.show.graph_svg import escaped
+from tapegrad.show.graph_svg import LONGEST, escaped
 
 STYLE = """
 :root { color-scheme: light dark }
@@ -66,6 +66,14 @@ function light(at) {
   box.scrollIntoView({block: "nearest", inline: "nearest"});
 }
 
+function write(adjoints) {
+  for (const line of document.querySelectorAll("[data-adjoint]")) {
+    const found = adjoints.get(line.dataset.adjoint);
+    const text = found === undefined ? "" : `adjoint ${found}`;
+    line.textContent = text.length > LONGEST ? text.slice(0, LONGEST - 1) + "…" : text;
+  }
+}
+
 function show(k) {
   now = Math.min(Math.max(k, 0), sweep.steps.length - 1);
   const step = sweep.steps[now];
@@ -82,6 +90,7 @@ function show(k) {
   const added = new Set(step.totals.map(total => total[0]));
   const rows = [...adjoints];
   fill(find("adjoints"), ["value", "adjoint so far"], rows, k => added.has(rows[k][0]));
+  write(adjoints);
   light(step.at);
 }
 
@@ -135,7 +144,7 @@ def page(title: str, svg: str, head: Sequence[str], steps: Sequence[Mapping[str,
 </div>
 </main>
 <script type="application/json" id="data">{data}</script>
-<script>{SCRIPT}</script>
+<script>const LONGEST = {LONGEST};{SCRIPT}</script>
 </body>
 </html>
 """

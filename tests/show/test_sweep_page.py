@@ -180,7 +180,22 @@ def test_the_graph_shows_which_record_it_is(browser, sweep):
         assert browser.run(stroke) in ("rgb(11, 102, 208)", "rgb(88, 166, 255)")
 
 
+def test_the_graph_shows_the_adjoints_so_far(browser, sweep):
+    lines = "return Object.fromEntries([...document.querySelectorAll('[data-adjoint]')].map("
+    shown = lines + "line => [line.dataset.adjoint, line.textContent]))"
+    assert {name: text for name, text in browser.run(shown).items() if text} == {"y": "adjoint 1"}
+    browser.press(END)
+    found = browser.run(shown)
+    assert len(found) == 7  # five records, two leaves
+    for name in "xwh":
+        wanted = sweep.wanted[name].numpy().ravel().tolist()
+        assert numbers(found[name]) == pytest.approx(wanted, rel=1e-5)
+    browser.press(HOME)
+    assert browser.run(shown)["x"] == ""
+
+
 def test_all_text_lies_within_its_box(browser, sweep):
+    browser.press(END)
     outside = """
     const within = (a, b) => a.left >= b.left && a.right <= b.right && a.top >= b.top
       && a.bottom <= b.bottom;
