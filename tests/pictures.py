@@ -46,6 +46,42 @@ def released() -> GraphPicture:
     return graph(L, w=w, p=p, q=q, L=L)
 
 
+def partly_released() -> GraphPicture:
+    """A root after the sweep of another one, with which it shares a record."""
+    w = tg.tensor(2.0, requires_grad=True)
+    h = tg.exp(w)
+    first, second = h * 2, h * h
+    first.backward(retain_graph=True)
+    second.backward()
+    return graph(first, w=w, h=h, first=first)
+
+
+def weighted() -> GraphPicture:
+    """A sweep from a root with several elements, each with a weight."""
+    w = tg.tensor(2.0, requires_grad=True)
+    y = tg.stack([w**2, 10 * w, tg.log(w)])
+    return sweep(y, w=w, y=y, gradient=tg.tensor([1.0, 2.0, 0.0])).picture
+
+
+def in_place() -> GraphPicture:
+    """A value that was changed in place after another record had read it."""
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    before = tg.sin(y)
+    y += 1
+    total = (before * y).sum()
+    return graph(total, x=x, before=before, y=y, total=total)
+
+
+def hooked() -> GraphPicture:
+    """The adjoints that hooks are called with."""
+    x = tg.tensor(3.0, requires_grad=True)
+    u = x + 1
+    v = 2 * x
+    loss = (u - v) ** 2
+    return sweep(loss, x=x, u=u, v=v, loss=loss).picture
+
+
 def detached() -> GraphPicture:
     """A loss that takes one of its values for a constant."""
     w = tg.tensor(2.0, requires_grad=True)
@@ -64,7 +100,8 @@ def recorded_sweep() -> GraphPicture:
 
 
 PICTURES: tuple[Callable[[], GraphPicture], ...] = (
-    expression, shared, adjoints, released, detached, recorded_sweep,
+    expression, shared, adjoints, released, partly_released, weighted, in_place, hooked, detached,
+    recorded_sweep,
 )  # fmt: skip
 
 
