@@ -87,7 +87,7 @@ def jitted(f):
         ),
         (
             jitted(lambda x: tg.fori_loop(0, 3, lambda i, c: (c, c), x[0])),
-            TypeError, "`fori_loop`: .* every trip must keep it",
+            TypeError, "`fori_loop`: .* every iteration must keep it",
         ),
         (
             lambda: tg.fori_loop(0, 3, lambda i, c: c + 0.5, 0),
