@@ -77,12 +77,12 @@ def cumulative_trapezoid(
 
 
 def gradient(
-    input: Tensor, *, spacing: float | Tensor | Sequence[Any] = 1.0,
+    input: Tensor, *, spacing: float | Tensor | Sequence[Any] | None = None,
     dim: int | Sequence[int] | None = None, edge_order: int = 1,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """The derivatives along dimensions of what is sampled: central differences, one-sided at ends.
 
-    `spacing` is the distance of the samples, one for each dimension, or the coordinates of them
+    `spacing` is the distance of the samples (1), one for each dimension, or the coordinates of them
     along each. `edge_order` is the order of the error at the ends, 1 or 2.
 
     >>> import tapegrad as tg
@@ -100,7 +100,8 @@ def gradient(
             raise RuntimeError(f"`gradient`: a dimension appears twice in {several}")
     if isinstance(spacing, Tensor) and spacing._a.ndim:
         raise TypeError("`gradient`: coordinates are given in a list, one Tensor for a dimension")
-    each = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    one: Any = 1.0 if spacing is None else spacing
+    each = list(one) if isinstance(one, (list, tuple)) else [one] * len(dims)
     if len(each) != len(dims):
         raise RuntimeError(
             f"`gradient`: there must be one spacing for each of the {len(dims)} dimensions, got "

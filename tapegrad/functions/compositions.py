@@ -431,7 +431,15 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Tensor | complex) 
     x, key = _places_in(self, dim, index, "index_fill")
     if isinstance(value, Tensor) and value._a.ndim:
         raise RuntimeError(f"`index_fill` fills with one number, got the shape {value._a.shape}")
-    inplace_methods.setitem(x, key, value)
+    if not isinstance(value, Tensor):
+        inplace_methods.setitem(x, key, value)
+        return self
+    # A place that is chosen twice counts once in the number's adjoint.
+    d = len(key) - 1
+    chosen = wrap(np.zeros(x._a.shape[d], np.bool_))
+    inplace_methods.setitem(chosen, key[-1:], True)
+    chosen = shapes.reshape(chosen, (-1, *[1] * (x._a.ndim - d - 1)))
+    inplace_methods.masked_fill_(x, chosen, value)
     return self
 
 

@@ -39,14 +39,11 @@ def _reflections(input: Any, tau: Any, name: str) -> tuple[Tensor, Tensor]:
     m, n = x._a.shape[-2:]
     if x._a.dtype != t._a.dtype:
         raise RuntimeError(f"`{name}`: expected one dtype, got {x.dtype} and {t.dtype}")
-    if m < n:
-        raise RuntimeError(
-            f"`{name}` takes matrices with at least as many rows as columns, got {x._a.shape}"
-        )
-    if not t._a.ndim or t._a.shape[:-1] != x._a.shape[:-2] or t._a.shape[-1] > n:
+    most = min(m, n)
+    if not t._a.ndim or t._a.shape[:-1] != x._a.shape[:-2] or t._a.shape[-1] > most:
         raise RuntimeError(
             f"`{name}`: for the shape {x._a.shape} tau has the shape {x._a.shape[:-2]} and then at "
-            f"most {n}, got {t._a.shape}"
+            f"most {most}, got {t._a.shape}"
         )
     k = t._a.shape[-1]
     one = wrap(np.eye(m, k, dtype=x._a.dtype))
@@ -67,8 +64,13 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     tensor([[ 0.],
             [-1.]])
     """
-    v, t = _reflections(A, tau, "linalg.householder_product")
-    m, n = A._a.shape[-2:]
+    name = "linalg.householder_product"
+    m, n = matrices(A, name)._a.shape[-2:]
+    if m < n:
+        raise RuntimeError(
+            f"`{name}` takes matrices with at least as many rows as columns, got {A._a.shape}"
+        )
+    v, t = _reflections(A, tau, name)
     right = adjoint(narrow(v, -2, 0, n))
     return wrap(np.eye(m, n, dtype=A._a.dtype)) - matmul(v, _inner(v, t, right))
 

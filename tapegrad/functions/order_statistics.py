@@ -189,7 +189,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     tensor(3.)
     """
     x = ordered(as_input(input, "aminmax"), "aminmax")
-    if not x._a.size:
-        raise RuntimeError(f"`aminmax`: no elements to choose from in the shape {x._a.shape}")
     dims = all_dims(dim, x._a.ndim, "aminmax")
+    if 0 in [x._a.shape[d] for d in dims]:
+        raise RuntimeError(f"`aminmax`: no elements to choose from in the shape {x._a.shape}")
     return Extremes(amin(x, dims, keepdim), amax(x, dims, keepdim))

@@ -24,6 +24,7 @@ from tapegrad.functions.arguments import (
     one_dim,
     ordered,
 )
+from tapegrad.functions.deferred import load
 from tapegrad.functions.elementwise import abs as abs_
 from tapegrad.functions.elementwise import eq, maximum, minimum, ne
 from tapegrad.functions.method_decorators import axis_method, method
@@ -458,11 +459,16 @@ def norm(
 ) -> Tensor:
     """The p-norm of the elements, as of one vector; the derivative at 0 is 0.
 
+    "fro" is the 2-norm, "nuc" the sum of the singular values of a matrix.
+
     >>> import tapegrad as tg
     >>> tg.norm(tg.tensor([3.0, 4.0]))
     tensor(5.)
     """
     x = as_type(as_input(input, "norm"), dtype)
+    if isinstance(p, str) and p == "nuc":
+        found: Tensor = load("norms").nuclear_norm(x, dim, keepdim)
+        return found
     if x._a.dtype.kind == "c":
         x = abs_(x)
     return run_axis(r.norm, _norm, x, dim, keepdim, 2 if isinstance(p, str) and p == "fro" else p)
@@ -473,7 +479,7 @@ def _norm(op: Op, input: Tensor, dim: Any, keepdim: bool, p: Any) -> Given:
     if p is None:
         p = 2
     if not isinstance(p, (int, float)):
-        raise ValueError(f"`norm`: p is a number or 'fro', got {p!r}")
+        raise ValueError(f"`norm`: p is a number, 'fro' or 'nuc', got {p!r}")
     dims = all_dims(dim, x._a.ndim, "norm")
     if (p < 0 or p == float("inf")) and not builtins.all(x._a.shape[d] for d in dims):
         raise RuntimeError(

@@ -43,7 +43,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     >>> tg.logcumsumexp(tg.tensor([1000.0, 1000.0]), dim=0)
     tensor([1000.0000, 1000.6931])
     """
-    x = ordered(floating(as_input(input, "logcumsumexp"), "logcumsumexp"), "logcumsumexp")
+    x = floating(as_input(input, "logcumsumexp"), "logcumsumexp")
     return run_axis(scan.logcumsumexp, along_one, x, dim)
 
 

@@ -19,6 +19,8 @@ from tapegrad.tensor import Tensor
 
 def _weights(given: Any, n: int, name: str, which: str, kinds: str) -> Tensor:
     w = as_input(given, name)
+    if n == 1 and not w._a.ndim:
+        w = reshape(w, (1,))
     if w._a.shape != (n,) or w._a.dtype.kind not in kinds:
         accepted = "integers" if kinds == "iu" else "floating-point numbers"
         raise RuntimeError(

@@ -66,7 +66,7 @@ from tapegrad.functions.norms import matrix_norm, norm, vector_norm
 from tapegrad.functions.products import matmul as _matmul
 from tapegrad.functions.products import vecdot
 from tapegrad.functions.scans import cumprod
-from tapegrad.functions.shapes import expand, unsqueeze
+from tapegrad.functions.shapes import expand, reshape, unsqueeze
 from tapegrad.functions.unchecked_solves import cholesky_ex, inv_ex, solve_ex
 from tapegrad.ops.solve import LinAlgError
 from tapegrad.tensor import Tensor, wrap
@@ -122,7 +122,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """
     t = as_input(x, "linalg.vander")
     if not t._a.ndim:
-        raise RuntimeError("`linalg.vander` takes vectors, got a number")
+        t = reshape(t, (1,))
     n = t._a.shape[-1] if N is None else int(N)
     if n <= 1:
         raise RuntimeError(f"`linalg.vander`: N is greater than 1, got {n}")

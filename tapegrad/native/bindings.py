@@ -105,7 +105,7 @@ LETTERS = {"f8": "d", "f4": "f"}  # of NumPy's types
 
 def loops_of(op: Op, letter: str = "d", result: str = "") -> list[int]:
     """The loops that compute an operation, as they stand in its row; [] where there are none."""
-    forward = op.forward
+    forward = getattr(op.forward, "__wrapped__", op.forward)
     if isinstance(forward, Lazy):
         forward = forward.ufunc
     if isinstance(forward, np.ufunc):

@@ -94,7 +94,10 @@ def _of_degree(name: str, user: str) -> Callable[..., Tensor]:
 
 # fmt: off
 # A row that is a function by itself is NumPy's ufunc, or SciPy's, if that is its forward.
-ROWS = {op.forward: getattr(ew, op.name) for op in by_code if op.doc and not op.axis}
+ROWS = {
+    getattr(op.forward, "__wrapped__", op.forward): getattr(ew, op.name)
+    for op in by_code if op.doc and not op.axis
+}
 # A name is one of tapegrad's public functions, looked up when it is first wanted.
 TABLE: dict[Any, Any] = {f: own for f, own in ROWS.items() if isinstance(f, np.ufunc)} | {
     np.add: a._add, np.subtract: a._sub, np.true_divide: a._div, np.power: a.pow,

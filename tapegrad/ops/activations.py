@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.core import NotDifferentiable, elementwise
+from tapegrad.ops.core import ANALYTIC, NotDifferentiable, elementwise
 from tapegrad.ops.elementwise import (
     REAL,
     Lazy,
@@ -36,7 +36,7 @@ GELU, CUBIC = math.sqrt(2.0 / math.pi), 0.044715
 # The slopes that keep mean 0 and variance 1 (Klambauer et al., 2017).
 SELU_SCALE, SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
 PAST_THREE = -4.0, 4.0
-_erf, _expit = Lazy("erf"), Lazy("expit")
+_erf, _expit = Lazy("erf"), sigmoid.forward
 
 
 def _prelu(x: Any, weight: Any, out: Any = None) -> Any:
@@ -175,7 +175,7 @@ hardswish = elementwise(
     ordered=True, loop="f8 f4", singular="The derivative is 0 at -3 and 1 at 3.",
 )
 silu = elementwise("silu", _silu, x=_silu_slope, scalar="{0} * vmath.sigmoid({0})",
-                   to_float=True, ordered=True, loop="f8 f4")
+                   complex=ANALYTIC, to_float=True, loop="f8 f4")
 mish = elementwise("mish", _mish, x=_mish_slope, to_float=True, ordered=True, loop="f8 f4",
                    scalar="{0} * vmath.tanh(vmath.softplus({0}))")
 gelu = elementwise(

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import KIND_CONVOLUTION
-from tapegrad.ops.core import Op, custom, linear
+from tapegrad.ops.core import ANALYTIC, Op, custom, linear
 from tapegrad.ops.large import large
 from tapegrad.ops.shape import clone, embed, fold, getitem, permute, reshape, unfold
 from tapegrad.ops.tiling import pad
@@ -180,13 +180,16 @@ def _exact(form: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     """A form of two arrays in which zero times infinity is zero, as is zero times NaN.
 
     The terms that are infinite or NaN are counted, by the form of ones; the others are added.
+    A complex number has no sign: each such term of complex numbers is NaN.
     """
 
     def count(*pairs: tuple[Any, Any]) -> Any:
         return np.sum([form(p.astype(a.dtype), q.astype(a.dtype)) for p, q in pairs], axis=0) > 0
 
-    inf = np.inf
+    inf, wild = np.inf, ((~np.isfinite(a), b != 0), (a != 0, ~np.isfinite(b)))
     rest = form(np.where(np.isfinite(a), a, 0), np.where(np.isfinite(b), b, 0))
+    if a.dtype.kind == "c":
+        return np.where(count(*wild), complex(np.nan, np.nan), rest).astype(a.dtype)
     up = count((a == inf, b > 0), (a == -inf, b < 0), (a > 0, b == inf), (a < 0, b == -inf))
     down = count((a == inf, b < 0), (a == -inf, b > 0), (a < 0, b == inf), (a > 0, b == -inf))
     wrong = count((np.isnan(a), b != 0), (a != 0, np.isnan(b))) | (up & down)
@@ -248,7 +251,7 @@ def _col2im_form(x: Any, *, size: Sizes, kernel: Sizes, places: Sizes, geometry:
 # fmt: off
 convolution: Op = custom(
     "convolution", _forward("convolution", _convolved, zeros=False), multilinear=True,
-    sweep=KIND_CONVOLUTION,
+    complex=ANALYTIC, sweep=KIND_CONVOLUTION,
     x=lambda g, w, x_spec, geometry:
         convolution_input(g, w, size=x_spec.shape[2:], geometry=geometry, exact=True),
     w=lambda g, x, w_spec, geometry:
@@ -256,7 +259,7 @@ convolution: Op = custom(
 )
 convolution_input: Op = custom(
     "convolution_input", _forward("transposed", _spread), multilinear=True, grad_name="Convolution",
-    sweep=KIND_CONVOLUTION,
+    complex=ANALYTIC, sweep=KIND_CONVOLUTION,
     v=lambda g, w, v_spec, geometry:
         convolution(g, w, size=v_spec.shape[2:], geometry=geometry, exact=True),
     w=lambda g, v, w_spec, geometry:
@@ -264,7 +267,7 @@ convolution_input: Op = custom(
 )
 convolution_weight: Op = custom(
     "convolution_weight", _forward("correlation", _correlated), multilinear=True,
-    grad_name="Convolution", sweep=KIND_CONVOLUTION,
+    grad_name="Convolution", complex=ANALYTIC, sweep=KIND_CONVOLUTION,
     v=lambda g, x, v_spec, geometry:
         convolution(x, g, size=v_spec.shape[2:], geometry=geometry, exact=True),
     x=lambda g, v, x_spec, geometry:

@@ -115,8 +115,8 @@ def _deviation(x: Any, dim: Dims, correction: float) -> Any:
 
 
 def _logsumexp(x: Any, *, dim: Dims, keepdim: bool) -> Any:
-    top = _largest(x, axis=dim, keepdims=True, initial=-np.inf)
-    top = np.where(np.isfinite(top), top, x.dtype.type(0))
+    top = _largest(x.real, axis=dim, keepdims=True, initial=-np.inf)
+    top = np.where(np.isfinite(top), top, top.dtype.type(0))
     with np.errstate(divide="ignore"):
         out = np.log(_total(np.exp(x - top), axis=dim, keepdims=True)) + top
     return out if keepdim else np.squeeze(out, dim)
@@ -410,7 +410,7 @@ amin = custom(
 )
 median = custom("median", _median, x=_middle_ties, singular="Ties share the gradient.")
 logsumexp = custom(
-    "logsumexp", _logsumexp, decomposition=_logsumexp_form,
+    "logsumexp", _logsumexp, complex=ANALYTIC, decomposition=_logsumexp_form,
     axis="reduce", to_float=True, doc="``log(sum(exp(x)))``, without overflow.",
     example=("tg.logsumexp(tg.tensor([1000.0, 1000.0]), dim=0)", "tensor(1000.6931)"),
     x=lambda g, x, y, x_spec, dim, keepdim:

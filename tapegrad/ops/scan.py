@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.ops.core import ANALYTIC, Op, custom
 from tapegrad.ops.elementwise import abs as abs_
-from tapegrad.ops.elementwise import eq, exact, exp, strong, where
+from tapegrad.ops.elementwise import added_exponents, eq, exact, exp, strong, where
 from tapegrad.ops.index import at
 from tapegrad.ops.large import large
 from tapegrad.ops.shape import cat, embed, getitem
@@ -107,7 +107,13 @@ def _cumprod_vjp(g: Any, x: Any, y: Any, y_spec: Any, dim: int) -> Any:
 
 
 def _logcumsumexp(x: Any, *, dim: int) -> Any:
-    return np.logaddexp.accumulate(x, axis=dim) if x.ndim else x.copy()
+    if x.dtype.kind != "c":
+        return np.logaddexp.accumulate(x, axis=dim) if x.ndim else x.copy()
+    y = x.copy()
+    rows = np.moveaxis(y, dim, 0) if y.ndim else y[None]
+    for k in range(1, len(rows)):
+        rows[k] = added_exponents(rows[k - 1], rows[k])
+    return y
 
 
 def _logcumsumexp_vjp(g: Any, x: Any, y: Any, y_spec: Any, dim: int) -> Any:
@@ -133,5 +139,5 @@ decay: Op = custom(
 cumprod = custom("cumprod", large("row_loops.cumprod", _cumprod), complex=ANALYTIC,
                  x=_cumprod_vjp, scans="mul", axis="keep")
 logcumsumexp = custom("logcumsumexp", large("row_loops.logcumsumexp", _logcumsumexp),
-                      x=_logcumsumexp_vjp, scans="logaddexp", axis="keep")
+                      x=_logcumsumexp_vjp, complex=ANALYTIC, scans="logaddexp", axis="keep")
 # fmt: on

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.core import NotDifferentiable, NotImplementedYet, Op, elementwise
+from tapegrad.ops.core import ANALYTIC, NotDifferentiable, NotImplementedYet, Op, elementwise
 from tapegrad.ops.elementwise import (
     POSITIVE,
     TWO_OVER_ROOT_PI,
@@ -139,7 +139,7 @@ def _logit_form(x: Any) -> Any:
 
 
 # fmt: off
-sinc = elementwise("sinc", _sinc, x=_sinc_slope,
+sinc = elementwise("sinc", _sinc, x=_sinc_slope, complex=ANALYTIC,
                    scalar="vmath.sinc({0})",
                    guard="abs({0}) > TRIG_MAX / 4.0", to_float=True, inplace=True, loop="f8 f4",
                    doc="sin(pi * x) / (pi * x); 1 at 0.",

@@ -21,6 +21,7 @@ GRADIENTS = {
     "std_mean": lambda tg, x: sum(tg.std_mean(x, dim=0, correction=0)),
     "index_copy": lambda tg, x: tg.index_copy(x, 1, tg.tensor([2, 0]), x[:, :2] ** 2),
     "index_fill": lambda tg, x: tg.index_fill(x, 0, tg.tensor([1]), 2.0),
+    "index_fill by a Tensor": lambda tg, x: tg.index_fill(x, 1, tg.tensor([0, 2, 0]), x[1, 1]),
 }
 
 

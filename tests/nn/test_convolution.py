@@ -152,6 +152,15 @@ def test_a_zero_adjoint_contributes_zero(tg):
     np.testing.assert_array_equal(x.grad.numpy(), [[[0.0, 0.0, 1.0, np.nan]]])
 
 
+@pytest.mark.tapegrad_only("PyTorch multiplies zeros by infinities")
+def test_a_zero_adjoint_contributes_zero_in_complex_numbers(tg):
+    x = tg.tensor([[[1.0 + 1j, float("inf"), 2.0, 3.0]]], requires_grad=True)
+    w = tg.tensor([[[1.0, 2.0 - 1j]]], requires_grad=True)
+    y = tg.nn.functional.conv1d(x, w)
+    y.backward(tg.tensor([[[0.0, 0.0, 1j]]]))
+    np.testing.assert_array_equal(w.grad.numpy(), [[[2j, 3j]]])
+
+
 def test_no_images(tg):
     x = tg.zeros(0, 2, 4, 4, requires_grad=True)
     w = tg.ones(3, 2, 3, 3, requires_grad=True)

@@ -248,6 +248,10 @@ for left in (False, True):
             ).mT,
             (2, 3, 3), (2, 3), (2, 3, 2),
         )  # fmt: skip
+        floats(
+            lambda t, a, b, c, e=left, u=turned: t.ormqr(a, b, c if e else c.mT, e, u),
+            (2, 4), (2,), (2, 3),
+        )  # fmt: skip
 floats(lambda t, a: (t.linalg.vander(a), t.linalg.vander(a, N=2), t.linalg.vander(a[0], N=5)), M)
 case(lambda t, a: t.linalg.vander(a.detach()), M)
 floats(lambda t, a, b: t.linalg.vecdot(a, b) + t.linalg.vecdot(a, b[0]), M, M)
@@ -281,6 +285,8 @@ floats(
     M,
 )
 floats(lambda t, a: (t.nuclear_norm(a, (0, 2)), t.frobenius_norm(a, (0,), keepdim=True)), C3)
+floats(lambda t, a: (t.norm(a, "nuc", (0, 2)), a[0].norm("nuc", keepdim=True)), C3)
+floats(lambda t, a: t.linalg.vander(a[0, 0], N=3), M)
 
 for shape in [(0, 0), (0, 3), (3, 0), (2, 0, 3), (0, 2, 2)]:
     for p in (1, 2, inf, "nuc", "fro"):

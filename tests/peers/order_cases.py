@@ -24,6 +24,7 @@ case(lambda t, a: [*a.kthvalue(3, 0, True)], V, integers=False)
 case(lambda t, a: [*t.topk(a, 3, dim=1), *t.topk(a, 2, 1, False)], C3, integers=False)
 case(lambda t, a: [*t.topk(a, 0, dim=1)], C3)
 case(lambda t, a: [t.median(a), a.nanmedian(), *t.aminmax(a), a.msort()], M)
+case(lambda t, a: [*t.aminmax(a, dim=0)], (2, 0))
 case(lambda t, a: t.median(a), S)
 case(lambda t, a: t.median(a[:0]), V, integers=False)
 

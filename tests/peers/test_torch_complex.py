@@ -13,11 +13,13 @@ REAL = RNG.normal(size=(2, 3))
 M = RNG.normal(size=(3, 3)) + 1j * RNG.normal(size=(3, 3)) + 2 * np.eye(3)
 LOWER = np.tril(M, -1) + np.diag([3.0, 2.0, 4.0])
 TALL = np.ascontiguousarray(Z.T) + np.eye(3, 2)
+IMAGES = np.resize(Z, (3, 2, 5, 6)) * np.arange(1, 7)
+FILTERS = np.resize(W, (3, 2, 3, 2)) + np.arange(3)[:, None, None, None]
 BATCH = np.stack([M, M.T @ M, M.conj() + 1j])
 ONE = (
     "abs acos acosh angle asin asinh atan atanh conj conj_physical cos cosh exp exp2 expm1 log "
-    "log10 log1p log2 neg reciprocal rsqrt sgn sigmoid sin sinh sqrt square tan tanh real imag "
-    "view_as_real positive mean sum prod var std ravel"
+    "log10 log1p log2 neg reciprocal rsqrt sgn sigmoid sin sinc sinh sqrt square tan tanh real "
+    "imag view_as_real positive mean sum prod var std ravel"
 ).split()
 CALLS = {
     **{name: (lambda L, z, name=name: getattr(L, name)(z), (Z,)) for name in ONE},
@@ -51,6 +53,24 @@ CALLS = {
     "prod along": (lambda L, a: L.prod(a, 1), (Z,)),
     "sum along": (lambda L, a: a.sum(0, keepdim=True), (Z,)),
     "norm": (lambda L, a: L.norm(a), (Z,)),
+    "nuclear norm": (lambda L, a: L.norm(a, "nuc"), (Z,)),
+    "logaddexp": (lambda L, a, b: L.logaddexp(a, b[0]), (Z, W)),
+    "logsumexp": (lambda L, a: L.logsumexp(a, 1) + L.logsumexp(a, (0, 1)), (Z,)),
+    "logsumexp of far ones": (lambda L, a: L.logsumexp(900 * a, 0, keepdim=True), (Z,)),
+    "logcumsumexp": (lambda L, a: L.logcumsumexp(a, 1) + L.logcumsumexp(3 * a, 0), (Z,)),
+    "conv1d": (
+        lambda L, a, b, c: L.nn.functional.conv1d(a, b, c, stride=2, padding=1, dilation=2),
+        (IMAGES[:, :, 0], FILTERS[..., 0], Z[1]),
+    ),
+    "conv2d in groups": (
+        lambda L, a, b: L.nn.functional.conv2d(a, b[:2, :1], groups=2), (IMAGES, FILTERS),
+    ),
+    "conv2d of a real one": (lambda L, a, b: L.conv2d(a + 0j, b), (IMAGES.real, FILTERS)),
+    "conv_transpose2d": (
+        lambda L, a, b: L.conv_transpose2d(a, b.mT.transpose(0, 1), stride=(2, 1), padding=1),
+        (IMAGES, FILTERS),
+    ),
+    "conv3d": (lambda L, a, b: L.conv3d(a[None], b[None]), (IMAGES, FILTERS)),
     "norm 1": (lambda L, a: L.norm(a, 1, 1), (Z,)),
     "index": (lambda L, a: a[:, [0, 0, 2]], (Z,)),
     "gather": (lambda L, a: L.gather(a, 1, L.tensor([[0, 2, 2], [1, 1, 0]])), (Z,)),
