@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dispatch.record_layout import address
-from tapegrad.native.abi import JOIN, MOST_DIMENSIONS, CallPlan, Plan
+from tapegrad.dispatch.record_layout import address, layout_of
+from tapegrad.kernels.sweep.sweep_abi import ROOM
+from tapegrad.native.abi import FORM, JOIN, MOST_DIMENSIONS, CallPlan, FormCall, Plan
 from tapegrad.ops.core import Op
 from tapegrad.tape.shape_table import shapes
-from tapegrad.tape.tape import DTYPE_BITS, SAVES
+from tapegrad.tape.tape import DTYPE_BITS, GENERAL, SAVES
 from tapegrad.tensor import number as short_of
 
 TIMES = 8  # calls until a plan is made, if its loop is on disk
@@ -26,6 +27,7 @@ KNOWN = 4096
 Key = tuple[Any, ...]  # the operation, shapes and parameters
 plans: dict[Key, CallPlan] = {}
 _calls: dict[Key, int] = {}
+_room: list[np.ndarray] = []  # which all forms share: their loops keep the interpreter's lock
 
 
 def count_call(key: Key) -> int:
@@ -61,11 +63,29 @@ def call_plan(
         **{name: tail_at if value is None else value for name, value in fields.items()},
         "ndim": y.ndim, "lengths": at + 8 * Plan.SIZE,
         "own_lengths": (0,) * MOST_DIMENSIONS, "short": id(short), "shape": shapes.number(y.shape),
-        "word": op.code | DTYPE_BITS[y.dtype] | SAVES | layout[0], "aux": layout[1],
+        "word": op.code | DTYPE_BITS.get(y.dtype, 0) | SAVES | layout[0], "aux": layout[1],
         "reads": (*reads, 0, 0)[:3], "extra": id(extra),
     }  # fmt: skip
     words[:] = *Plan.words(**given), *y.shape, *tail
     return CallPlan(plan_at=at, words=words, keeps=(short, extra))
+
+
+def form_plan(
+    op: Op, arrays: Sequence[np.ndarray], y: np.ndarray, params: dict[str, Any], table: np.ndarray,
+    **fields: int,
+) -> CallPlan:  # fmt: skip
+    """The plan of a form of small arrays, whose loop takes a table."""
+    if not _room:
+        _room.append(np.empty(ROOM, np.uint8))
+    call = {name: fields.pop(name) for name in ("units", "unsure")}
+    tail = FormCall.words(form=address(table), room=address(_room[0]), **call)
+    layout = layout_of(op, list(arrays), y, params) or (GENERAL, 0)
+    extra = params, tuple([(a.shape, a.dtype) for a in arrays])
+    reads = [sum(1 << k for k, read in enumerate(row[: len(arrays)]) if read) for row in op.saves]
+    return call_plan(
+        op, y, layout, extra, reads, tail, operands=len(arrays), value=len(arrays) - 1, loops=FORM,
+        rows=None, **fields,
+    )  # fmt: skip
 
 
 def join_plan(

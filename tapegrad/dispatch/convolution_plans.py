@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.base.size import only_ints
 from tapegrad.dispatch import call_plans
-from tapegrad.dispatch.call_plans import Key, add_plan, call_plan, count_call, plans
+from tapegrad.dispatch.call_plans import Key, add_plan, count_call, form_plan, plans
 from tapegrad.dispatch.native_calls import native_calls
-from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.kernels.sweep.sweep_abi import ROOM
-from tapegrad.native.abi import FORM, FormCall
 from tapegrad.ops.core import Op
 from tapegrad.parallel import large_elementwise
-from tapegrad.parallel.large_elementwise import address
-from tapegrad.tape.tape import GENERAL
 from tapegrad.tensor import Tensor
 
 How = tuple[Any, ...]  # what the function was given beside Tensors
 _static = frozenset((int, str))
-_room: list[np.ndarray] = []  # which all plans share: their loops keep the interpreter's lock
 
 
 def run_planned(op: Op, x: Any, w: Any, how: How) -> Tensor | None:
@@ -64,14 +57,7 @@ def remember(op: Op, x: Tensor, w: Tensor, y: Tensor, params: dict[str, Any], ho
         return
     if large_elementwise.get_num_threads() > 1 and large_elementwise.divides(plan.units, plan.work):
         return
-    if not _room:
-        _room.append(np.empty(ROOM, np.uint8))
-    tail = FormCall.words(form=address(plan.words), room=address(_room[0]))
-    layout = layout_of(op, arrays, y._a, params) or (GENERAL, 0)
-    specs = tuple((a.shape, a.dtype) for a in arrays)
-    reads = [sum(1 << k for k, read in enumerate(row[:2]) if read) for row in op.saves]
-    made = call_plan(
-        op, y._a, layout, (params, specs), reads, tail, operands=2, value=1, loops=FORM,
-        loop=loop.address, rows=None,
-    )  # fmt: skip
+    made = form_plan(
+        op, arrays, y._a, params, plan.words, loop=loop.address, units=plan.units, unsure=1
+    )
     add_plan(key, made._replace(keeps=(*made.keeps, plan)))

@@ -30,6 +30,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     KIND_SOLVE,
     KIND_SUM,
     KIND_TRIANGLE,
+    KIND_WINDOWS,
     MATRIX,
     ONE_LEFT,
     ONE_RIGHT,
@@ -100,6 +101,8 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         return matrix_layout(arrays[0].shape, arrays[1].shape)
     if op.sweep == KIND_CONVOLUTION:
         return _convolved(op, arrays, result, params)
+    if op.sweep == KIND_WINDOWS:
+        return _windowed(op, arrays[0], result, params["windows"])
     if kind is F4:
         return None
     if op.sweep == KIND_SOLVE or op.sweep == KIND_SLOGDET:
@@ -226,6 +229,17 @@ def _convolved(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, 
 
     alike = all(a.dtype is result.dtype for a in arrays)
     aux = direct_convolution.adjoints(op, result, arrays, params["geometry"]) if alike else 0
+    return _remember(key, (0, aux) if aux else None)
+
+
+def _windowed(op: Op, x: np.ndarray, result: np.ndarray, windows: Any) -> Layout:
+    """The layout of sums over windows of small volumes: where their adjoint is planned."""
+    key: Any = (op, result.shape, result.dtype.char, windows)
+    if key in _layouts:
+        return _layouts[key]
+    from tapegrad.kernels.large import volume_windows
+
+    aux = volume_windows.adjoint(op, windows, x, result)
     return _remember(key, (0, aux) if aux else None)
 
 

@@ -494,7 +494,7 @@ def _grouped(params: dict[str, Any], size: int) -> dict[str, Any]:
     return params | {"geometry": at._replace(groups=at.groups * size)}
 
 
-@batching_rule(*ops.windows.ROWS)
+@batching_rule(*ops.windows.ROWS, *ops.interpolation.ROWS)
 def _windows(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """The last dimensions are those of a volume; any may stand before them."""
     return run(op, tuple(spread_out(given, many, size)), params)

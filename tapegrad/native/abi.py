@@ -353,8 +353,8 @@ READS_RESULT = 8  # the bit of the result; the operands' are 1, 2 and 4
 # `UfuncLoop`; a kernel of elements; a sum of all elements, by a kernel or 0, by NumPy's loop; a
 # product of matrices by NumPy's loop; a kernel of rows, that lie as `ops.axis_layout.packed` says;
 # passes of a `PassList`; reading at places, or writing there into a copy of the first operand, of a
-# kind of the compiled sweep's, of places that a row of the table of strides tells; a form of two
-# arrays, which a `FormCall` tells; operands one after the other, in each of so many rows; a
+# kind of the compiled sweep's, of places that a row of the table of strides tells; a form of one
+# array or two, which a `FormCall` tells; operands one after the other, in each of so many rows; a
 # transform of rows by NumPy's loop, as a `RowTransform` says.
 UFUNC, KERNEL, SUM, GEMM, ROWS, PASSES, READ, WRITE, FORM, JOIN, TRANSFORM = range(11)
 
@@ -379,10 +379,12 @@ class CallPlan(NamedTuple):
 
 
 class FormCall(WordStruct):
-    """A form of two arrays, see `kernels.convolution_abi`, and the room that it needs."""
+    """A loop's table, see `kernels.convolution_abi` and `windows_abi`, and the room it needs."""
 
     form: int
     room: int
+    units: int  # into which the work is divided
+    unsure: int  # whether results that hold NaNs are Python's
 
 
 class PassList(WordStruct):

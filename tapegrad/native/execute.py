@@ -180,7 +180,9 @@ def execute(frame, tape, operands, plan):
     recorded = recording(frame, tape)
     if recorded == REFUSED:
         return REFUSED
-    tracked = recorded if plan.itemsize != 1 and any_tracked(plan.operands, operands) else 0
+    tracked = 0
+    if plan.itemsize != 1 and plan.dtype != frame.int64 and any_tracked(plan.operands, operands):
+        tracked = recorded
     if plan.in_place and not may_change(frame, tape, recorded, operands, plan):
         return REFUSED
     # Of a shape whose number is odd a result counts towards the debt.

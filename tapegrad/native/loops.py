@@ -1,6 +1,5 @@
 """Run the loops of a plan: NumPy's of ufuncs, sums and products, and the library's kernels."""
 
-from tapegrad.kernels.convolution_abi import Form
 from tapegrad.kernels.memory import (
     address,
     call0,
@@ -210,11 +209,11 @@ def run_rows(plan, source, to):
 
 @typed
 def run_form(operands, plan, result):
-    """Compute a form of two arrays; 0, if there are NaNs in it: Python has to compute it."""
-    call, to = FormCall(plan.rows), i8(result)[ARRAY_DATA]
-    a, b = i8(operands.array)[ARRAY_DATA], i8(operands[1].array)[ARRAY_DATA]
-    call8(plan.loop, call.form, a, b, to, call.room, 0, Form(call.form).units, 0)
-    return 0 if has_nan(to, count_of(result), plan.itemsize) else 1
+    """Compute a form; 0, if there are NaNs in it that Python has to look at."""
+    call, to, a = FormCall(plan.rows), i8(result)[ARRAY_DATA], i8(operands.array)[ARRAY_DATA]
+    b = i8(operands[1].array)[ARRAY_DATA] if plan.operands > 1 else 0
+    call8(plan.loop, call.form, a, b, to, call.room, 0, call.units, 0)
+    return 0 if call.unsure and has_nan(to, count_of(result), plan.itemsize) else 1
 
 
 @typed

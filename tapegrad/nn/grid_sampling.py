@@ -16,7 +16,7 @@ from tapegrad.functions.indexing import gather
 from tapegrad.functions.products import matmul
 from tapegrad.functions.rounding import round
 from tapegrad.functions.shapes import expand, reshape, transpose, unsqueeze
-from tapegrad.nn.resampling import CUBIC, far, near
+from tapegrad.ops.interpolation import CUBIC, far, near
 from tapegrad.tensor import Tensor, wrap
 
 MODES = "bilinear", "nearest", "bicubic"

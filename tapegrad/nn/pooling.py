@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dispatch.dispatch import run, run_constant
 from tapegrad.dispatch.index_plans import gathered
+from tapegrad.dispatch.window_plans import run_windows
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import sign
 from tapegrad.functions.indexing import scatter
@@ -121,7 +121,7 @@ def _elements(windows: Windows, padded: bool) -> Any:
 def _largest(x: Tensor, windows: Windows, return_indices: bool) -> Pooled:
     shape, dims = x._a.shape, len(windows.size)
     outer = shape[:-dims]
-    places = run_constant(rows.window_argmax, x, {"windows": windows})
+    places = run_windows(rows.window_argmax, x, windows)
     flat = reshape(x, (*outer, prod(shape[-dims:])))
     at = reshape(places, (*outer, prod(windows.counts)))
     y = reshape(gathered(flat, len(outer), at), (*outer, *windows.counts))
@@ -304,7 +304,7 @@ def max_unpool3d(
 
 
 def _mean(x: Tensor, windows: Windows, elements: Any) -> Tensor:
-    total = run(rows.window_sum, (x,), {"windows": windows})
+    total = run_windows(rows.window_sum, x, windows)
     if isinstance(elements, int):
         return total if elements == 1 else total / elements
     return total / wrap(elements.astype(x._a.dtype))

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import floor, prod
 from typing import Any
 
-import numpy as np
-
+from tapegrad.dispatch.window_plans import run_windows
 from tapegrad.functions.arguments import as_input
-from tapegrad.functions.indexing import index_select
 from tapegrad.functions.shapes import permute, reshape, transpose
 from tapegrad.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.ops.interpolation import Interpolation, resample
+from tapegrad.tensor import Tensor
 
 Sizes = tuple[int, ...]
-Dtype = np.dtype[Any]
-# A point on an axis: the elements that it lies between, each with its weight.
-Neighbours = Sequence[tuple[np.ndarray, np.ndarray | None]]
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
-CUBIC, ANTIALIAS_CUBIC = -0.75, -0.5  # the slope that Keys calls a
 POOLS = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 
 
@@ -57,13 +51,8 @@ def interpolate(
         raise RuntimeError(f"`interpolate`: sizes are at least 1, got {old} and {new}")
     if mode == "area":
         return POOLS[dims](x, new)
-    for d in range(dims):
-        factor = None if factors is None else float(factors[d])
-        around = _filtered if antialias else _neighbours
-        x = _resampled(
-            x, d + 2, around(mode, old[d], new[d], factor, bool(align_corners), x._a.dtype)
-        )
-    return x
+    how = Interpolation(old, new, mode, factors, bool(align_corners), antialias)
+    return run_windows(resample, x, how)
 
 
 def upsample(
@@ -123,7 +112,7 @@ def _check_mode(mode: str, dims: int, align_corners: Any, antialias: bool, x: Te
         raise NotImplementedError(f"`interpolate` takes floating-point numbers, got {x.dtype}")
 
 
-def _sizes(old: Sizes, size: Any, scale_factor: Any) -> tuple[Sizes, Sequence[float] | None]:
+def _sizes(old: Sizes, size: Any, scale_factor: Any) -> tuple[Sizes, tuple[float, ...] | None]:
     """The new size, and the factors if they were given."""
     if (size is None) == (scale_factor is None):
         raise ValueError("`interpolate` takes either size or scale_factor")
@@ -135,104 +124,8 @@ def _sizes(old: Sizes, size: Any, scale_factor: Any) -> tuple[Sizes, Sequence[fl
         )
     if scale_factor is None:
         return tuple([int(n) for n in many]), None
-    return tuple([floor(n * float(f)) for n, f in zip(old, many, strict=True)]), many
-
-
-@lru_cache(256)
-def _neighbours(
-    mode: str, old: int, new: int, factor: float | None, align_corners: bool, dtype: Dtype
-) -> Neighbours:
-    """Of each new element on an axis the old ones that it lies between."""
-    last = old - 1
-    if mode.startswith("nearest"):  # in single precision for any type, as PyTorch has it
-        step = np.float32(old) / np.float32(new) if factor is None else np.float32(1 / factor)
-        shift = np.float32(0.5 if mode == "nearest-exact" else 0)
-        found = np.floor((np.arange(new, dtype=np.float32) + shift) * step)
-        return [(np.minimum(found.astype(np.int64), last), None)]
-    kind = dtype.type
-    at = np.arange(new, dtype=kind)
-    if align_corners:
-        at = at * (kind(last) / kind(new - 1) if new > 1 else kind(0))
-    else:
-        step = kind(old) / kind(new) if factor is None else kind(1 / factor)
-        at = step * (at + kind(0.5)) - kind(0.5)
-    if mode != "bicubic":
-        at = np.maximum(at, kind(0))
-    first = np.floor(at)
-    t, place = at - first, first.astype(np.int64)
-    if mode != "bicubic":
-        place = np.minimum(place, last)
-        return [(place, 1 - t), (np.minimum(place + 1, last), t)]
-    a = kind(CUBIC)
-    weights = [far(1 + t, a), near(t, a), near(1 - t, a), far(2 - t, a)]
-    return [(np.clip(place + k - 1, 0, last), w) for k, w in enumerate(weights)]
-
-
-@lru_cache(256)
-def _filtered(
-    mode: str, old: int, new: int, factor: float | None, align_corners: bool, dtype: Dtype
-) -> Neighbours:
-    """The same where a filter, wider the smaller the new size, reads what it covers."""
-    kind = dtype.type
-    if align_corners:
-        step = kind(old - 1) / kind(new - 1) if new > 1 else kind(0)
-    else:
-        step = kind(old) / kind(new) if factor is None else kind(1 / factor)
-    width = max(step, kind(1))
-    reach = width if mode == "bilinear" else 2 * width
-    middle = step * (np.arange(new, dtype=kind) + kind(0.5))
-    first = np.maximum((middle - reach + kind(0.5)).astype(np.int64), 0)
-    end = np.minimum((middle + reach + kind(0.5)).astype(np.int64), old)
-    places = first[:, None] + np.arange(max((end - first).max(), 1))
-    t = np.abs((places - middle[:, None] + kind(0.5)) / width)
-    weights = _tent(t) if mode == "bilinear" else _bump(t)
-    weights = np.where(places < end[:, None], weights, 0).astype(kind)
-    total = weights.sum(1, keepdims=True)
-    weights = weights / np.where(total == 0, kind(1), total)
-    places = np.minimum(places, old - 1)
-    return [(np.ascontiguousarray(p), w) for p, w in zip(places.T, weights.T, strict=True)]
-
-
-def _tent(t: Any) -> Any:
-    return np.maximum(1 - t, 0)
-
-
-def _bump(t: Any) -> Any:
-    a = t.dtype.type(ANTIALIAS_CUBIC)
-    return np.where(t < 1, near(t, a), np.where(t < 2, far(t, a), 0))
-
-
-def near(t: Any, a: Any) -> Any:
-    """The weight of an element less than one away in cubic convolution, in an array or a Tensor.
-
-    >>> from tapegrad.nn.resampling import near
-    >>> near(0.0, -0.75), near(1.0, -0.75)
-    (1.0, 0.0)
-    """
-    return ((a + 2) * t - (a + 3)) * t * t + 1
-
-
-def far(t: Any, a: Any) -> Any:
-    """That of one less than two away.
-
-    >>> from tapegrad.nn.resampling import far
-    >>> far(1.0, -0.75), far(2.0, -0.75)
-    (0.0, 0.0)
-    """
-    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-
-
-def _resampled(x: Tensor, dim: int, neighbours: Neighbours) -> Tensor:
-    parts = []
-    for place, weight in neighbours:
-        part = index_select(x, dim, wrap(place))
-        if weight is not None:
-            part = part * wrap(weight.reshape(-1, *[1] * (x._a.ndim - dim - 1)))
-        parts.append(part)
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    factors = tuple([float(f) for f in many])
+    return tuple([floor(n * f) for n, f in zip(old, factors, strict=True)]), factors
 
 
 # -- pixels and channels ---------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from tapegrad.ops import (
     factorizations,
     fourier,
     index,
+    interpolation,
     least_squares,
     linalg,
     logic,
@@ -44,7 +45,7 @@ from tapegrad.ops.core import Op, by_code, table
 __all__ = [
     "Op", "activations", "alignments", "bessel", "by_code", "complex_parts", "convolution",
     "determinant", "einsum", "elementwise", "exponents", "factorizations", "fourier", "index",
-    "least_squares", "linalg", "logic", "losses", "lu", "order", "orthogonal_polynomials",
-    "pure_callback", "reduce", "scan", "scatter_reduce", "shape", "solve", "sparse", "special",
-    "strided", "table", "tiling", "unchecked", "windows",
+    "interpolation", "least_squares", "linalg", "logic", "losses", "lu", "order",
+    "orthogonal_polynomials", "pure_callback", "reduce", "scan", "scatter_reduce", "shape", "solve",
+    "sparse", "special", "strided", "table", "tiling", "unchecked", "windows",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from tapegrad.ops.convolution import Geometry
+from tapegrad.ops.interpolation import Interpolation
 from tapegrad.ops.windows import Windows
 
 CONVOLUTIONS = [  # images, filters, geometry
@@ -21,6 +22,13 @@ WINDOWS = [
     Windows((5,), (3,)),
     Windows((4, 5), (2, 3), (2, 2), (2, 2), (0, 1), (2, 1)),
     Windows((2, 3, 3), (1, 2, 2), (2, 2, 3), (1, 1, 1), (0, 0, 1), (1, 1, 1)),
+]
+INTERPOLATIONS = [
+    Interpolation((5,), (3,), "nearest", None, False, False),
+    Interpolation((3, 4), (5, 6), "bilinear", None, True, False),
+    Interpolation((4, 3), (7, 2), "bicubic", (1.8, 0.7), False, False),
+    Interpolation((5, 6), (2, 4), "bilinear", None, False, True),
+    Interpolation((2, 2, 3), (3, 4, 2), "trilinear", None, False, False),
 ]
 Row = tuple[str, tuple[Any, ...], dict[str, Any]]
 
@@ -48,3 +56,7 @@ def image_rows() -> Iterator[Row]:
             yield "window_argmax", ((*outer, *windows.size),), {"windows": windows}
             yield "window_sum", ((*outer, *windows.size),), {"windows": windows}
             yield "window_spread", ((*outer, *windows.counts),), {"windows": windows}
+    for how in INTERPOLATIONS:
+        for outer in ((), (2,), (0,)):
+            yield "resample", ((*outer, *how.size),), {"windows": how}
+            yield "unresample", ((*outer, *how.counts),), {"windows": how}

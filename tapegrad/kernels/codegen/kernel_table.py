@@ -27,6 +27,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     KIND_SOLVE,
     KIND_TRIANGLE,
     KIND_VIEW,
+    KIND_WINDOWS,
 )
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.elementwise import add
@@ -87,6 +88,8 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
         return build.load_or_ask(f"{op.name}_adjoint", _source("sweep/factor_adjoints"), ARGUMENTS)
     if op.sweep == KIND_CONVOLUTION:
         return _convolved()
+    if op.sweep == KIND_WINDOWS:
+        return _windowed()
     if not rule_codegen.has_kernel(op, operand):
         return 0
     source = rule_codegen.adjoint_source(op, operand, dtype, scalars)
@@ -148,6 +151,11 @@ def _system() -> int:
 @cache
 def _convolved() -> int:
     return build.load_or_ask("convolved", _source("sweep/convolution_adjoints"), ARGUMENTS)
+
+
+@cache
+def _windowed() -> int:
+    return build.load_or_ask("windowed", _source("sweep/window_adjoints"), ARGUMENTS)
 
 
 @cache

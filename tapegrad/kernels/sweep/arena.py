@@ -76,6 +76,24 @@ def cell_of(frame, code):
 
 
 @typed
+def hand_on(frame, code, made, count, itemsize):
+    """Add a buffer, which this takes over, to the adjoint of an input."""
+    cell = i8(cell_of(frame, code))
+    if cell[0] == 0:
+        cell[0] = made
+        return 0
+    into = cell[0] & ~1
+    if itemsize == 4:
+        for i in range(count):
+            f4(into)[i] += f4(made)[i]
+    else:
+        for i in range(count):
+            f8(into)[i] += f8(made)[i]
+    give_back(frame, made, count * itemsize)
+    return 0
+
+
+@typed
 def wanted(frame, code):
     """Whether an input needs an adjoint."""
     if code == 0:

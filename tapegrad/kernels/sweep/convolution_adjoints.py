@@ -7,8 +7,8 @@ where a number is NaN: what a zero gives against that, or an infinity, only the 
 from tapegrad.kernels.convolution_abi import ADJOINT, AdjointForm, Form
 from tapegrad.kernels.convolution_loops import run_form
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import f4, f8, i4, i8, room_i8
-from tapegrad.kernels.sweep.arena import cell_of, data, give_back, has_nan, saved, take, wanted
+from tapegrad.kernels.memory import i4, i8, room_i8
+from tapegrad.kernels.sweep.arena import data, give_back, hand_on, has_nan, saved, take, wanted
 from tapegrad.kernels.sweep.reachability import input_at
 from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, SweepFrame
 from tapegrad.tape.tape import AUX, FIELDS
@@ -43,25 +43,6 @@ def computed(frame, record, index, k, g):
     return out
 
 
-@typed
-def hand_on(frame, record, k, made):
-    """Add to the adjoint of an input."""
-    form = Form(AdjointForm(record[AUX])[k].form)
-    cell, count, itemsize = i8(cell_of(frame, input_at(frame, record, k))), form.size, form.itemsize
-    if cell[0] == 0:
-        cell[0] = made
-        return 0
-    into = cell[0] & ~1
-    if itemsize == 4:
-        for i in range(count):
-            f4(into)[i] += f4(made)[i]
-    else:
-        for i in range(count):
-            f8(into)[i] += f8(made)[i]
-    give_back(frame, made, count * itemsize)
-    return 0
-
-
 def convolved(frame_at, index, kind, g, p4, p5, p6, p7):
     """Hand on the adjoint of one record; 0, with nothing handed on, if the rule has to."""
     frame, made = SweepFrame(frame_at), room_i8(2)
@@ -76,5 +57,6 @@ def convolved(frame_at, index, kind, g, p4, p5, p6, p7):
                 return 0
     for k in range(2):
         if made[k] != 0:
-            hand_on(frame, record, k, made[k])
+            form = Form(AdjointForm(record[AUX])[k].form)
+            hand_on(frame, input_at(frame, record, k), made[k], form.size, form.itemsize)
     return 1
