@@ -30,7 +30,7 @@ from tapegrad.ops.index import HOLE, at, gather, only_dimension
 from tapegrad.ops.index import index as op_index
 from tapegrad.ops.index_layout import INT64
 from tapegrad.tape.shape_table import strides
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, wrap
 
 _numbers = frozenset((int, float))
 _static = frozenset((int, tuple, type(None)))
@@ -49,7 +49,23 @@ def run_planned(
     if compiled is None:
         return None
     plan = plans.get(_key(op, x, index, value, how, changes))  # type: ignore[arg-type]
-    return None if plan is None else compiled(plan, x, index, value)
+    if plan is None:
+        return None
+    made = compiled(plan, x, index, value)
+    if made is None and index is not None:
+        copy = in_c_order(index)
+        made = None if copy is index else compiled(plan, x, copy, value)
+    return made
+
+
+def in_c_order(index: Tensor) -> Tensor:
+    """An index as compiled code reads it: a copy, if it lies elsewise and names no whole rows."""
+    array = index._a
+    if type(array) is not np.ndarray or array.flags.c_contiguous:
+        return index
+    from tapegrad.kernels.large.indexed_loops import names_rows
+
+    return index if names_rows(array) else wrap(np.ascontiguousarray(array))
 
 
 def _key(op: Op, x: Any, index: Any, value: Any, how: Any, changes: bool) -> Key | None:
@@ -108,6 +124,7 @@ def chosen(x: Tensor, index: Tensor, dim: int) -> Tensor:
     found = None if how is None else run_planned(op_index, x, index, None, how)
     if found is not None:
         return found
+    index = in_c_order(index)
     return run_and_plan(op_index, (x, index), {"plan": at(dim, HOLE)}, index=index, how=how)
 
 

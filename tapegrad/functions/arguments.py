@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.base.dtypes import dtype as DType
 from tapegrad.base.dtypes import result_type, to_numpy
 from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.index_plans import in_c_order
 from tapegrad.ops.shape import to
 from tapegrad.tape.tape import current
 from tapegrad.tensor import SHORT, Tensor, tensor_of
@@ -214,11 +215,13 @@ def same_and_large(*operands: Any) -> bool:
 
 
 def index_array(index: Any, name: str) -> Tensor:
-    """An operand that is an index: integers, as int64, which every kind of code reads."""
+    """An operand that is an index, as every kind of code reads it: of int64, and in C order."""
     t = tensor_of(index, name)
     if t._a.dtype.kind not in "iu":
         raise RuntimeError(f"`{name}`: an index must be of an integer type (int64), got {t.dtype}")
-    return t if t._a.dtype == np.int64 else run(to, (t,), {"dtype": np.dtype(np.int64)})
+    if t._a.dtype != np.int64:
+        t = run(to, (t,), {"dtype": np.dtype(np.int64)})
+    return in_c_order(t)
 
 
 def dims_of(given: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -284,7 +284,7 @@ def index_select(input: Tensor, dim: int, index: Indices) -> Tensor:
         )
     d = one_dim(dim, x._a.ndim, "index_select")
     _check_range(k._a, x._a.shape[d], "index_select", negative=False)
-    return run_and_plan(i.select_rows, (x, k), {"dim": d}, index=index, how=dim)
+    return run_and_plan(i.select_rows, (x, k), {"dim": d}, index=k, how=dim)
 
 
 def _check_range(index: np.ndarray, size: int, name: str, *, negative: bool) -> None:
@@ -310,7 +310,7 @@ def gather(input: Tensor, dim: int, index: Indices) -> Tensor:
     x, k = as_input(input, "gather"), index_array(index, "gather")
     d = one_dim(dim, x._a.ndim, "gather")
     _check_gather(x._a.shape, k._a, d, "gather")
-    return run_and_plan(i.gather, (x, k), {"dim": d}, index=index, how=dim)
+    return run_and_plan(i.gather, (x, k), {"dim": d}, index=k, how=dim)
 
 
 @method
@@ -337,7 +337,9 @@ def take_along_dim(input: Tensor, indices: Indices, dim: int | None = None) -> T
     d = one_dim(dim, x._a.ndim, "take_along_dim")
     size = x._a.shape[d] if x._a.ndim else 1
     _check_range(k._a, size, "take_along_dim", negative=True)
-    index = where(lt(k, 0), add(k, size), k)
+    index = (
+        k if type(k._a) is np.ndarray and (k._a >= 0).all() else where(lt(k, 0), add(k, size), k)
+    )
     if not x._a.ndim:
         return gather(x, 0, index)
     others = [(*a.shape[:d], 1, *a.shape[d + 1 :]) for a in (x._a, k._a)]
@@ -418,7 +420,7 @@ def scatter(
     if found is not None:
         return found
     x, d, k, s = _scatter_parts(input, dim, index, source, "scatter")
-    return run_and_plan(i.scatter, (x, k, s), {"dim": d}, index=index, value=source, how=dim)
+    return run_and_plan(i.scatter, (x, k, s), {"dim": d}, index=k, value=source, how=dim)
 
 
 @method
@@ -433,16 +435,13 @@ def scatter_add(input: Tensor, dim: int, index: Indices, src: Tensor | complex) 
     if found is not None:
         return found
     x, d, k, s = _scatter_parts(input, dim, index, src, "scatter_add")
-    return run_and_plan(i.scatter_add, (x, k, s), {"dim": d}, index=index, value=src, how=dim)
+    return run_and_plan(i.scatter_add, (x, k, s), {"dim": d}, index=k, value=src, how=dim)
 
 
 def index_add_parts(input: Any, dim: int, index: Any, source: Any, alpha: Any) -> Any:
     """Operands and parameters of `index_add`, checked."""
-    x, k, s = (
-        as_input(input, "index_add"),
-        index_array(index, "index_add"),
-        as_input(source, "index_add"),
-    )
+    x, s = as_input(input, "index_add"), as_input(source, "index_add")
+    k = index_array(index, "index_add")
     d = one_dim(dim, x._a.ndim, "index_add")
     k = k if k._a.ndim else run(reshape, (k,), {"shape": (1,)})
     if k._a.ndim != 1:
@@ -565,7 +564,7 @@ def take(input: Any, index: Any) -> Tensor:
         return found
     k = index_array(index, "take")
     _check_range(k._a, x._a.size, "take", negative=True)
-    return run_and_plan(i.index, (flat, k), {"plan": (i.HOLE,)}, index=index)
+    return run_and_plan(i.index, (flat, k), {"plan": (i.HOLE,)}, index=k)
 
 
 @overload

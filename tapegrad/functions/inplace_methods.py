@@ -393,7 +393,7 @@ def scatter_(
     if found is not None:
         return found
     x, d, k, v = indexing._scatter_parts(self, dim, index, source, "scatter")
-    return put_and_plan(ix.scatter, (x, k, v), {"dim": d}, self, index=index, value=source, how=dim)
+    return put_and_plan(ix.scatter, (x, k, v), {"dim": d}, self, index=k, value=source, how=dim)
 
 
 @method
@@ -403,9 +403,7 @@ def scatter_add_(self: Tensor, dim: int, index: Indices, src: Tensor | complex) 
     if found is not None:
         return found
     x, d, k, v = indexing._scatter_parts(self, dim, index, src, "scatter_add")
-    return put_and_plan(
-        ix.scatter_add, (x, k, v), {"dim": d}, self, index=index, value=src, how=dim
-    )
+    return put_and_plan(ix.scatter_add, (x, k, v), {"dim": d}, self, index=k, value=src, how=dim)
 
 
 @method

@@ -43,6 +43,12 @@ MADE = {
     "take": lambda x, v, m: tg.take(x, PAIRS),
     "index_select": lambda x, v, m: tg.index_select(x, 0, ROWS),
     "gather": lambda x, v, m: x.gather(1, PAIRS[:, :1].expand(2, 1).contiguous().repeat(2, 1)[:3]),
+    "gather, expanded": lambda x, v, m: m.gather(0, (PAIRS[:, 1:] % 2).expand(2, 2)),
+    "gather, turned": lambda x, v, m: m.gather(1, (PAIRS % 2).t()),
+    "scatter_add, expanded": lambda x, v, m: m.scatter_add(1, (PAIRS[1] % 2).expand(2, 2), m),
+    "scatter_, turned": lambda x, v, m: m.clone().scatter_(0, (PAIRS % 2).t(), m * 2.0),
+    "index_select, each second": lambda x, v, m: x.index_select(0, PAIRS[0].repeat(2)[::2]),
+    "index, turned": lambda x, v, m: v[(PAIRS % 2).t()],
     "gather, rows": lambda x, v, m: m.gather(1, PAIRS % 2),
     "gather, columns": lambda x, v, m: m.gather(0, PAIRS % 2),
     "index_add": lambda x, v, m: x[0].clone().index_add(0, ROWS, v),
@@ -140,6 +146,12 @@ CALLS = {
     "pad": lambda dtype: moves_of(lambda x: tg.nn.functional.pad(x, (1, 2, 0, 3)), dtype),
     "index": lambda dtype: moves_of(lambda x: x[ROWS], dtype),
     "gather": lambda dtype: moves_of(lambda x: tg.gather(x, 1, MASK.to(tg.int64)), dtype),
+    "gather, expanded": lambda dtype: moves_of(
+        lambda x: tg.gather(x, 0, tg.tensor([[2], [0], [1]]).expand(3, 3)), dtype
+    ),
+    "scatter_add, turned": lambda dtype: moves_of(
+        lambda x: tg.scatter_add(x, 1, MASK.to(tg.int64).t(), x), dtype
+    ),
     "masked_fill": lambda dtype: moves_of(lambda x: x.masked_fill(MASK, 0.0), dtype),
     "tril": lambda dtype: moves_of(lambda x: x.tril(), dtype),
     "assign": lambda dtype: moves_of(lambda x: setting(x.clone(), 1, 2.0), dtype),

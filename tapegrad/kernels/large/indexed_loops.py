@@ -44,6 +44,19 @@ def _places(index: Array, size: int) -> Array | None:
     return index if _plain(index) and not outside(index, size) else None
 
 
+def names_rows(index: Array) -> bool:
+    """Whether a large index, expanded, names one place all along each row."""
+    steps = zip(index.shape[1:], index.strides[1:])
+    return index.size >= COMPILED and index.ndim > 1 and all(n == 1 or s == 0 for n, s in steps)
+
+
+def _rows(index: Array, shape: tuple[int, ...], dim: int) -> Array | None:
+    """The rows along the first dimension that an index names as `names_rows` says, or None."""
+    if dim or not names_rows(index) or index.shape[1:] != shape[1:]:
+        return None
+    return np.ascontiguousarray(index.reshape(len(index), -1)[:, 0])
+
+
 def _along(x: Array, index: Array, dim: int) -> bool:
     """Whether the loops know how to go along the last dimension by the rows of an index."""
     last = known(x) and dim == x.ndim - 1
@@ -52,6 +65,9 @@ def _along(x: Array, index: Array, dim: int) -> bool:
 
 def gather(x: Array, index: Array, *, dim: int) -> Any:
     """Elements of each row, by their place in it."""
+    if (rows := _rows(index, x.shape, dim)) is not None:
+        return select_rows(x, rows, dim=dim)
+    index = np.ascontiguousarray(index)
     if not _along(x, index, dim):
         return None
     n, m, size = index.shape[-1], x.shape[-1], x.itemsize
@@ -67,6 +83,7 @@ def _scattered_by(
     name: str, x: Array | None, out: Array, index: Array, source: Array | None, dim: int
 ) -> Any:
     """Write to each row of `out`, a copy of `x` if there is one, by places in it."""
+    index = np.ascontiguousarray(index)
     if not _along(out, index, dim):
         return None
     if source is not None and (
@@ -96,11 +113,14 @@ def scatter_add(x: Array, index: Array, src: Array, *, dim: int) -> Any:
     """A copy with elements added to places in each row."""
     if not known(x) or not src.ndim:
         return None
+    if (rows := _rows(index, x.shape, dim)) is not None:
+        return _add_rows(x.copy(), rows, src, dim)
     return _scattered_by("scatter_add", x, np.empty_like(x), index, src, dim)
 
 
 def _in_place(name: str, out: Array, index: Array, src: Array, dim: int) -> Any:
     """The same in the first operand, which stays as it is where a place is refused."""
+    index = np.ascontiguousarray(index)
     if not src.ndim or not _along(out, index, dim) or outside(index, out.shape[dim]):
         return None
     return _scattered_by(name, None, out, index, src, dim)
@@ -113,6 +133,8 @@ def put_along(out: Array, index: Array, src: Array, *, dim: int) -> Any:
 
 def add_along(out: Array, index: Array, src: Array, *, dim: int) -> Any:
     """Elements added to places in each row."""
+    if (rows := _rows(index, out.shape, dim)) is not None:
+        return _add_rows(out, rows, src, dim)
     return _in_place("scatter_add", out, index, src, dim)
 
 
@@ -127,6 +149,8 @@ def ungather(g: Array, index: Array, *, shape: tuple[int, ...], dim: int) -> Any
     """Elements of each row added to places in rows of zeros."""
     if not known(g, SLOW_IN_NUMPY) or not shape:
         return None
+    if (rows := _rows(index, shape, dim)) is not None:
+        return _add_rows(np.zeros(shape, g.dtype), rows, g, dim)
     return _scattered_by("scatter_add", None, np.zeros(shape, g.dtype), index, g, dim)
 
 

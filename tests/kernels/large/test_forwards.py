@@ -164,6 +164,15 @@ CASES = {
     "gather": (lambda x: x.gather(1, tg.tensor(PLACES // 2)), [M]),
     "index, of a vector": (lambda x: x[tg.tensor(WALK)], [V]),
     "take": (lambda x: x.take(tg.tensor(WALK - V.size)), [V]),
+    "gather, expanded": (lambda x: x.gather(0, tg.tensor(TURN[:, None]).expand(M.shape)), [M]),
+    "gather, turned": (lambda x: x.gather(1, tg.tensor(PLACES.T.copy()).t()), [M]),
+    "scatter_add, expanded": (
+        lambda x, y: x.scatter_add(0, tg.tensor(TURN[:, None] // 2).expand(M.shape), y), [M, P]
+    ),
+    "scatter_add_, expanded": (
+        lambda x, y: x.clone().scatter_add_(0, tg.tensor(TURN[:, None] // 2).expand(M.shape), y),
+        [M, P],
+    ),
     "scatter_": (lambda x, y: x.clone().scatter_(1, tg.tensor(PLACES), y), [M, P]),
     "scatter_add_": (lambda x, y: x.clone().scatter_add_(1, tg.tensor(PLACES // 2), y), [M, P]),
     "scatter": (lambda x, y: x.scatter(1, tg.tensor(PLACES[:, :90].copy()), y), [M, P]),
@@ -495,6 +504,12 @@ def test_rows_out_of_range_are_refused():
         lambda x, k: x[k],
     ):
         with pytest.raises(IndexError):
+            function(tg.tensor(M), tg.tensor(TURN + 1))
+    for function in (
+        lambda x, k: x.gather(0, k[:, None].expand(M.shape)),
+        lambda x, k: x.scatter_add(0, k[:, None].expand(M.shape), tg.tensor(P)),
+    ):
+        with pytest.raises(RuntimeError, match="index out of range"):
             function(tg.tensor(M), tg.tensor(TURN + 1))
 
 
