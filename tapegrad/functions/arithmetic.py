@@ -253,7 +253,8 @@ def addcdiv(input: Tensor, tensor1: Operand, tensor2: Operand, *, value: Operand
 
 def numerator(value: Any, tensor1: Any, tensor2: Any, input: Any) -> Any:
     """``value * tensor1`` for `addcdiv`, which does not divide integers by integers."""
-    if result_type(tensor1, tensor2).numpy.kind in "biu":
+    floating = tensor2.__class__ is Tensor and tensor2._a.dtype.kind == "f"
+    if not floating and result_type(tensor1, tensor2).numpy.kind in "biu":
         raise RuntimeError("`addcdiv` does not divide integers by integers: convert them to floats")
     return scaled("addcdiv", value, tensor1, input, tensor2)
 

@@ -236,7 +236,8 @@ class ShapeLine(WordStruct):
     shape: int  # the number of the result's; -1: not for the native path
     bits: int  # of the word
     aux: int
-    # Of a broadcast whether the second operand has the result's shape; else what a record saves.
+    # Of a broadcast whether the second operand has the result's shape, or where the number of its
+    # dimensions and its lengths stand, if neither has it; else what a record saves.
     extra: int
 
 

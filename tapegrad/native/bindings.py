@@ -246,6 +246,7 @@ class Bindings:
         self.held: list[Any] = []
         self.sought: set[tuple[int, int]] = set()  # kernels that were looked for
         self.kept: dict[tuple[int, int, int], Any] = {}
+        self.lengths: dict[int, np.ndarray] = {}  # of shapes, behind how many there are
         self.kept_specs: dict[tuple[int, int, int], Any] = {}  # of shapes and a type, not float64
         self._functions()
         self._objects()
@@ -360,9 +361,14 @@ class Bindings:
     def learn_broadcast(self, one: int, two: int, is_f4: int) -> None:
         """Fill in the line of a pair of shapes, by their numbers, that are broadcast together."""
         found, bits, aux = fast_path.pairs.get((one, two)) or fast_path.pair(one, two)
-        if found not in (one, two) or bits & GENERAL:  # not of an operand's shape
+        extra: int = found == two
+        if found not in (one, two) and aux and shapes.sizes[found]:  # a column and a row
+            shape = shapes.shapes[found]
+            lengths = self.lengths.setdefault(found, np.array([len(shape), *shape], np.int64))
+            extra = lengths.ctypes.data
+        elif found not in (one, two) or bits & GENERAL:
             found = -1
-        self._line(self.broadcasts, one, two, is_f4, found, bits, aux, found == two)
+        self._line(self.broadcasts, one, two, is_f4, found, bits, aux, extra)
 
     def learn_complex(self, one: int, two: int, dtype: int) -> None:
         """Fill in the line of the shapes of one complex operand, or two."""

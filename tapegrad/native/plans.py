@@ -188,7 +188,7 @@ def plan_elementwise(frame, row_at, operands, itemsize, plan):
     loops = address(row.loops_f4 if itemsize == F4_SIZE else row.loops)
     if UfuncLoop(loops).function == 0:
         return plan_kernel(frame, row_at, row.word & CODE_MASK, operands, itemsize, plan)
-    like, bits, length, shape = 0, 0, 0, operands.shape
+    like, bits, length, shape, lengths = 0, 0, 0, operands.shape, 0
     if plan.operands == 2:
         if shape == second.shape:
             like = 1 if operands.tensor == 0 else 0
@@ -207,7 +207,9 @@ def plan_elementwise(frame, row_at, operands, itemsize, plan):
             shape, bits, length, like = line.shape, line.bits, line.aux, line.extra
             if shape < 0:
                 return REFUSED
-    if plan.in_place and (like or row.is_boolean):
+            if like > 1:
+                like, lengths = 0, like
+    if plan.in_place and (like or lengths or row.is_boolean):
         return REFUSED
     scalar = row.scalar_loops & (OF_F4 if itemsize == F4_SIZE else OF_F8) and length == 0
     if scalar and count_of(operands[like].array) >= MIDDLE:
@@ -216,6 +218,9 @@ def plan_elementwise(frame, row_at, operands, itemsize, plan):
     plan.word, plan.shape, plan.aux = word_of(row_at, bits, itemsize), shape, length
     result_like(plan, row_at, operands[like].array, itemsize)
     plan.short = frame.minus_one if row.is_boolean else i8(operands[like].tensor)[frame.t_s]
+    if lengths:
+        plan.ndim, plan.lengths = i8(lengths)[0], lengths + 8
+        plan.short = frame.minus_one if row.is_boolean else 0
     return 1
 
 

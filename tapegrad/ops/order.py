@@ -143,14 +143,14 @@ def _searchsorted_form(a: Any, v: Any, *, side: str) -> Any:
 
 argmax: Op = custom(
     "argmax",
-    lambda x, *, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim),
+    lambda x, *, dim, keepdim: x.argmax(dim, keepdims=keepdim),
     x=PLACES,
     decomposition=_place_form(amax),
     kinds="i",
 )
 argmin: Op = custom(
     "argmin",
-    lambda x, *, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim),
+    lambda x, *, dim, keepdim: x.argmin(dim, keepdims=keepdim),
     x=PLACES,
     decomposition=_place_form(amin),
     kinds="i",

@@ -19,10 +19,11 @@ import tapegrad.nn.functional
 from tapegrad.dispatch import call_plans, views
 from tapegrad.kernels.codegen import kernel_table as kernels
 from tapegrad.native import install
-from tapegrad.native.abi import OpRow
+from tapegrad.native.abi import OpRow, ShapeLine
 from tapegrad.native.bindings import by_kernel, is_native
 from tapegrad.ops.core import by_code, table
 from tapegrad.tape.shape_table import LARGE
+from tapegrad.tape.shape_table import shapes as shape_table
 from tapegrad.tape.tape import MIN_CAPACITY, Tape, current
 from tapegrad.tensor import Tensor
 from tests.conformance.samples import domains
@@ -239,6 +240,22 @@ def test_any_two_shapes(data):
     else:
         assert op.short(x, y).shape == expected
         assert_alike(op, (x, y))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", ["mul", "sub", "lt"])
+def test_a_column_and_a_row_are_neither_of_the_results_shape(name, dtype):
+    op, rng = table[name], np.random.default_rng(0)
+    column, row = [tapegrad.tensor(rng.random(n).astype(dtype)) for n in (3, 4)]
+    column.requires_grad_()
+    for x, y in ((column[:, None], row), (row, column[:, None]), (column[:, None], row[None])):
+        assert op.short(x, y).shape == (3, 4)
+        assert_alike(op, (x, y))
+    lines = install.installed.bindings.broadcasts
+    known = shape_table.number((3, 4))
+    assert any(line[ShapeLine.shape] == known and line[ShapeLine.extra] > 1 for line in lines)
+    with pytest.raises(RuntimeError, match="the shape"):
+        column.detach()[:, None].add_(row)
 
 
 def test_layouts_and_dtypes_that_go_another_way():
