@@ -6,7 +6,7 @@ immutable.  `check` tests the invariants of a graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -132,6 +132,14 @@ class Graph(NamedTuple):
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) < 60 else text[:57] + "..."
+
+
+class Rewritten(NamedTuple):
+    """A graph, where another one's records went, and those that gradients do not pass."""
+
+    graph: Graph
+    where: dict[int, int]
+    blocked: Container[int]
 
 
 class Builder:

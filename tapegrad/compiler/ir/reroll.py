@@ -7,13 +7,13 @@ as rows; what is read of it outside are its last carries, or outputs of every tr
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tapegrad.base.text_tables import counted
 from tapegrad.compiler.ir.control_ops import EMPTY, LOOP, TAKE, Repeat, Sub
-from tapegrad.compiler.ir.graph import Builder, Graph, Node, reached
+from tapegrad.compiler.ir.graph import Builder, Graph, Node, Rewritten, reached
 from tapegrad.compiler.ir.loop_plan import Plan, Refused, Rows, planned
 from tapegrad.compiler.ir.repeats import Records, Repetition, repetitions
 from tapegrad.ops.core import Op
@@ -29,15 +29,7 @@ TRIES = 4  # repetitions that are looked at if the best ones cannot become loops
 JOINED = 8  # entries of an array from which on a concatenation of them is one of slices
 
 
-class Rerolled(NamedTuple):
-    """A graph with loops, where another one's records went, and which gradients do not pass."""
-
-    graph: Graph
-    where: dict[int, int]
-    blocked: Container[int]
-
-
-def rerolled(graph: Graph, blocked: Container[int] = ()) -> Rerolled:
+def rerolled(graph: Graph, blocked: Container[int] = ()) -> Rewritten:
     """Make loops of what repeats among the live records.
 
     Gradients do not pass the records that are `blocked`.
@@ -59,7 +51,7 @@ def rerolled(graph: Graph, blocked: Container[int] = ()) -> Rerolled:
         total = {p: where[q] for p, q in total.items() if q in where} if total else where
         graph = made.builder.done()
     more = tuple([note for note in notes if note not in graph.notes])
-    return Rerolled(graph._replace(notes=(*graph.notes, *more)), total, blocked)
+    return Rewritten(graph._replace(notes=(*graph.notes, *more)), total, blocked)
 
 
 def _best(records: Records, notes: dict[str, None]) -> Plan | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tapegrad.compiler.ir.contraction_order import contracted
 from tapegrad.compiler.ir.graph import Graph
 from tapegrad.compiler.ir.reroll import rerolled
 from tapegrad.compiler.passes.apply_decompositions import expanded
@@ -28,10 +29,16 @@ def optimised(graph: Graph) -> Graph:
     loops = rerolled(live)
     graph = without_dead(loops.graph) if loops.where else loops.graph
     graph = _pruned(with_kept_values(graph), optimised)
-    plain = simplified(scalarized(expanded(graph)))
+    plain = simplified(scalarized(with_contractions(expanded(graph))))
     early = with_early_gathers(plain)
     joined = with_sums_of_parts(early if early is plain else simplified(early))
     return late(_taken(with_early_permutes(folded(joined))))
+
+
+def with_contractions(graph: Graph) -> Graph:
+    """Write contractions in the cheapest order, and not what they were written as."""
+    found = contracted(graph)
+    return without_dead(found.graph) if found.where else graph
 
 
 def _taken(graph: Graph) -> Graph:

@@ -11,7 +11,7 @@ from tapegrad.autograd.pullback import Values
 from tapegrad.base.call_site import user_line
 from tapegrad.compiler.ir.control_ops import REGION, Bundle
 from tapegrad.compiler.trace import control_vjp
-from tapegrad.compiler.trace.reroll_swept import with_loops
+from tapegrad.compiler.trace.rewrite_swept import rewritten
 from tapegrad.compiler.trace.trace import Trace
 from tapegrad.compiler.trace.trace_redirect import redirected
 from tapegrad.lift.lifted_tensor import zeros_like
@@ -35,7 +35,7 @@ def swept(
     if adjoints:
         before, trace.line = trace.line, trace.line or user_line()
         try:
-            adjoints = with_loops(trace, adjoints, set(targets))
+            adjoints = rewritten(trace, adjoints, set(targets))
             _sweep(trace, adjoints, set(targets))
         finally:
             trace.line = before

@@ -61,10 +61,12 @@ def test_a_masked_nan_never_poisons_a_compiled_gradient(f):
 # But the one without which there are records that stand for nothing: `pruned` leaves those.
 EACH = (
     "scalarized", "expanded", "with_kept_values", "late", "pruned",
-    "with_sums_of_parts", "simplified", "with_early_gathers",
+    "with_sums_of_parts", "simplified", "with_early_gathers", "with_contractions",
 )  # fmt: skip
 ROWS = np.sin(np.arange(12.0)).reshape(4, 3)
 W = np.cos(np.arange(9.0)).reshape(3, 3)
+POSES, WEIGHTS = np.cos(np.arange(576.0)).reshape(64, 3, 3), np.sin(np.arange(256.0))
+WEIGHTS = WEIGHTS.reshape(64, 1, 4)
 
 
 def moving(y):
@@ -82,6 +84,13 @@ def looped(x):
     return np.sum(last) + np.sum(given**2)
 
 
+def weighted(x):
+    """Sums of weighted products, through which no gradient goes."""
+    with tg.no_grad():
+        fixed = np.sum((POSES @ x.T) * WEIGHTS, axis=0)
+    return np.sum(x.T * fixed)
+
+
 PROBLEMS = {
     "moving": (moving, np.array([0.5, 0.1])),
     "batches": (lambda x: np.sum(np.tanh(x @ x[0, :3])), np.stack([ROWS, ROWS * 2.0])),
@@ -90,6 +99,7 @@ PROBLEMS = {
     "waiting": (lambda x: np.sum(np.sin(x) * np.exp(x * np.sum(x))), ROWS * 0.1),
     "slices": (lambda x: sum(np.sum(np.sin(x[k:]) * k) for k in range(1, 4)), ROWS),
     "few": (lambda x: np.sum(np.tanh(x @ W)[2] ** 2), ROWS),
+    "weighted": (weighted, ROWS),
     "known": (lambda x: np.sum(np.exp(np.ones(3)) * x * 1.0 + np.sin(x) * np.sin(x)), ROWS),
 }
 
@@ -119,6 +129,7 @@ def test_a_program_without_a_pass_computes_the_same(problem, name, without):
         ("scalarized", "moving"), ("expanded", "compound"),
         ("with_kept_values", "looped"), ("late", "waiting"), ("pruned", "looped"),
         ("with_sums_of_parts", "slices"), ("simplified", "known"), ("with_early_gathers", "few"),
+        ("with_contractions", "weighted"),
     ],
 )  # fmt: skip
 def test_every_pass_takes_its_part(name, problem, without):

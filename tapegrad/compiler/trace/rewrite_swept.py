@@ -1,28 +1,46 @@
-"""Re-roll the loops of Python that a gradient goes back through, before it is taken.
+"""Rewrite what a gradient goes back through before it is taken: loops, and contractions.
 
-The sweep of a loop is one of its body: so a gradient is traced once, not once for each trip.  The
-trace gets the loop behind what it has.  Tensors of the records that became a loop stand for its
-results from then on; the records themselves are left to be eliminated.
+The sweep of a loop of Python that is re-rolled is one of its body: so a gradient is traced once,
+not once for each trip.  That of a contraction follows the order that was chosen for it.  The trace
+gets what is new behind what it has.  Tensors of the records that were rewritten stand for the new
+ones from then on; the records themselves are left to be eliminated.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container
 from typing import Any
 
 from tapegrad.compiler.ir import reroll
-from tapegrad.compiler.ir.graph import Graph, Node
-from tapegrad.compiler.ir.reroll import Rerolled, rerolled
+from tapegrad.compiler.ir.contraction_order import contracted, may_contract
+from tapegrad.compiler.ir.graph import Graph, Node, Rewritten
+from tapegrad.compiler.ir.reroll import rerolled
 from tapegrad.compiler.trace.trace import Trace
 
+Rewrite = Callable[[Graph, Container[int]], Rewritten]
 
-def with_loops(trace: Trace, roots: dict[int, Any], targets: set[int]) -> dict[int, Any]:
-    """The roots of a sweep down to some targets, once loops on the way are re-rolled."""
+
+def rewritten(trace: Trace, roots: dict[int, Any], targets: set[int]) -> dict[int, Any]:
+    """The roots of a sweep down to some targets, once what is on the way is rewritten."""
+    roots = _by(rerolled, _is_long, trace, roots, targets)
+    return _by(contracted, may_contract, trace, roots, targets)
+
+
+def _is_long(nodes: list[Node]) -> bool:
+    return len(nodes) > reroll.SAVED
+
+
+def _by(
+    rewrite: Rewrite, may: Callable[[list[Node]], bool], trace: Trace, roots: dict[int, Any],
+    targets: set[int],
+) -> dict[int, Any]:  # fmt: skip
+    """The roots after one rewrite, which there `may` be."""
     top = max(roots)
     since = max([p for p in (*targets, *trace.followed) if p <= top], default=top) + 1
-    if top - since < reroll.SAVED or any(since <= p <= top for p in trace.pulls):
+    if not may(trace.nodes[since : top + 1]) or any(since <= p <= top for p in trace.pulls):
         return roots
     window = _Window(trace, since, top, [p for p in roots if p >= since])
-    found = rerolled(window.graph, window.blocked)
+    found = rewrite(window.graph, window.blocked)
     trace.notes = list(found.graph.notes)
     if not found.where:
         return roots
@@ -72,7 +90,7 @@ def _outside(k: int, node: Node) -> Node:
     return Node(None, (), {"k": k}, node.shape, node.dtype)
 
 
-def _appended(trace: Trace, origin: list[int], found: Rerolled) -> list[int]:
+def _appended(trace: Trace, origin: list[int], found: Rewritten) -> list[int]:
     """Append to a trace what a graph made of it has more; where the graph's records are then."""
     known = {new: origin[old] for old, new in found.where.items()}
     places: list[int] = []
