@@ -16,6 +16,7 @@ from bench.timing import QUICK, Effort, Figure, interleave
 
 NAMES = ("tapegrad", "numba", "jax")
 GROUP = "small matrices"
+BLOCK = 64  # points that are blended together by hand: their weights stay in the cache
 Arrays = tuple[np.ndarray, ...]
 
 
@@ -57,6 +58,14 @@ def problems(times: int, steps: int) -> Iterator[tuple[str, Any, Any, Arrays]]:
     rng = np.random.default_rng(SEED)
     a, b = rng.standard_normal((2, times, 3, 3))
     yield f"{times:,} products, 3 × 3", lambda side: lambda a, b: a @ b, _products, (a, b)
+    points, bones = 10 * times, 22
+    arrays = (
+        rng.standard_normal((bones, 3, 4)), rng.standard_normal((4, points)),
+        rng.random((bones, points)),
+    )  # fmt: skip
+    name = f"{points:,} points blended by {bones} matrices, 3 × 4"
+    yield name, lambda side: _blending(side.xp), _blended, arrays
+    yield f"{name}, gradient", lambda side: _blending_gradient(side), None, arrays
     a, b = rng.standard_normal((4, 4)) + 4.0 * np.eye(4), np.ones((4, 1))
     name = f"{times:,} systems, 4 × 4, one after the other"
     yield name, lambda side: _solving(side.xp, times), _solving_by_hand(times), (a, b)
@@ -76,6 +85,43 @@ def _products(a: Any, b: Any) -> Any:
                     total += a[t, i, k] * b[t, k, j]
                 out[t, i, j] = total
     return out
+
+
+def _blending(xp: Any) -> Callable[..., Any]:
+    """Return the sum of what each matrix makes of a point, weighted."""
+    return lambda a, p, w: xp.sum((a @ p) * w[:, None, :], axis=0)
+
+
+def _blending_gradient(side: Side) -> Callable[..., Any]:
+    blend = _blending(side.xp)
+
+    def half_square(a: Any, p: Any, w: Any) -> Any:
+        moved = blend(a, p, w)
+        return 0.5 * side.xp.sum(moved * moved)
+
+    return side.ad.grad(half_square, argnums=(0, 1, 2))
+
+
+@compiled
+def _blended(a: Any, p: Any, w: Any) -> Any:
+    found, rows, columns = np.empty((3, p.shape[1])), np.empty((3, 4, BLOCK)), p.shape[1]
+    for start in range(0, columns, BLOCK):
+        count = min(BLOCK, columns - start)
+        for i in range(3):
+            for k in range(4):
+                row = rows[i, k]
+                row[:] = 0.0
+                for t in range(a.shape[0]):
+                    factor, weights = a[t, i, k], w[t, start : start + count]
+                    for n in range(count):
+                        row[n] += factor * weights[n]
+            for n in range(count):
+                at = start + n
+                found[i, at] = (
+                    rows[i, 0, n] * p[0, at] + rows[i, 1, n] * p[1, at]
+                    + rows[i, 2, n] * p[2, at] + rows[i, 3, n] * p[3, at]
+                )  # fmt: skip
+    return found
 
 
 def _solving(xp: Any, times: int) -> Callable[..., Any]:

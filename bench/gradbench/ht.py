@@ -219,16 +219,28 @@ def _hand(theta, transforms, positions, weights, mirror):
 
 @compiled
 def _slopes(theta, transforms, slopes, positions, weights, mirror):
-    """Return the vertices' derivatives in the pose."""
+    """Return the vertices' derivatives in the pose.
+
+    The bones' slopes are turned by the hand's rotation first, so that a vertex only adds up those
+    of bones that it has a weight for, whose finger's four angles lie side by side.
+    """
     r = theta[0], theta[1], theta[2]
     c, s, t = _turn(r)
     square = _dot(r, r)
     over = 1.0 / square if square > 0.0 else 0.0
     ds, dt = (c - s) * over, (s - 2.0 * t) * over
+    turned = np.empty((len(slopes), 3, 4, ANGLES))
+    for bone in range(len(slopes)):
+        for angle in range(ANGLES):
+            for l in range(4):
+                m = slopes[bone, angle]
+                moved = _moved(r, (mirror[0] * m[0, l], m[1, l], m[2, l]), c, s, t)
+                for e in range(3):
+                    turned[bone, e, l, angle] = moved[e]
     found = np.zeros((len(positions), 3, POSE))
     for i in range(len(positions)):
-        out = found[i]
-        x, y, z = _blend(transforms, positions[i], weights[i], 0, len(transforms))
+        out, position = found[i], positions[i]
+        x, y, z = _blend(transforms, position, weights[i], 0, len(transforms))
         at = mirror[0] * x, y, z
         cross, along = _cross(r, at), _dot(r, at)
         for d in range(3):
@@ -238,14 +250,17 @@ def _slopes(theta, transforms, slopes, positions, weights, mirror):
                 base = ds * cross[e] + dt * along * r[e] - s * at[e]
                 out[e, d] = r[d] * base + s * twist[e] + t * (axis[e] * along + r[e] * at[d])
             out[d, 3 + d] = 1.0
-        for angle in range(FINGERS * ANGLES):
-            bone = 1 + 4 * (angle // ANGLES)
-            x, y, z = _blend(
-                slopes[:, angle % ANGLES], positions[i], weights[i], bone + 1, bone + 4
-            )
-            moved = _moved(r, (mirror[0] * x, y, z), c, s, t)
-            for e in range(3):
-                out[e, GLOBAL + angle] = moved[e]
+        for bone in range(1, 1 + 4 * FINGERS):
+            w = weights[i, bone]
+            if w != 0.0:
+                first = GLOBAL + (bone - 1) // 4 * ANGLES
+                for e in range(3):
+                    m = turned[bone, e]
+                    for k in range(ANGLES):
+                        out[e, first + k] += w * (
+                            m[0, k] * position[0] + m[1, k] * position[1]
+                            + m[2, k] * position[2] + m[3, k]
+                        )  # fmt: skip
     return found
 
 
@@ -277,22 +292,24 @@ def gradient_by_hand(
     by_pose = _slopes(theta, transforms, slopes, positions, weights, mirror)
     if len(us) == 0:
         found = np.empty((len(points), 3, POSE))
+        rows, table = found.reshape(len(points), 3 * POSE), by_pose.reshape(-1, 3 * POSE)
         for i in range(len(points)):
-            for e in range(3):
-                for k in range(POSE):
-                    found[i, e, k] = -by_pose[seen[i, 0], e, k]
+            row, source = rows[i], table[seen[i, 0]]
+            for k in range(3 * POSE):
+                row[k] = -source[k]
         return found
     hand = _hand(theta, transforms, positions, weights, mirror)
     found = np.empty((len(points), 3, 2 + POSE))
     for i in range(len(points)):
         u, v = us[i]
+        w = 1.0 - u - v
         a, b, c = seen[i]
         for e in range(3):
-            found[i, e, 0] = hand[c, e] - hand[a, e]
-            found[i, e, 1] = hand[c, e] - hand[b, e]
+            out, x, y, z = found[i, e], by_pose[a, e], by_pose[b, e], by_pose[c, e]
+            out[0] = hand[c, e] - hand[a, e]
+            out[1] = hand[c, e] - hand[b, e]
             for k in range(POSE):
-                slope = u * by_pose[a, e, k] + v * by_pose[b, e, k]
-                found[i, e, 2 + k] = -(slope + (1.0 - u - v) * by_pose[c, e, k])
+                out[2 + k] = -(u * x[k] + v * y[k] + w * z[k])
     return found
 
 

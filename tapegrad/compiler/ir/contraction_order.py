@@ -1,4 +1,4 @@
-"""Contract sums over a batch of weighted matrix products in the cheapest order.
+"""Contract sums of weighted matrix products in the cheapest order.
 
 ``((A @ P) * w[:, None, :]).sum(0)`` is a sum over three factors, of which any two may be multiplied
 first: with ``A`` of b × r × k, ``P`` of k × n and ``w`` of b × n, the array between the two
@@ -24,7 +24,7 @@ from tapegrad.ops.linalg import matmul, product
 from tapegrad.ops.reduce import sum as sum_along
 from tapegrad.tape.shape_table import Shape
 
-GAIN = 1.25  # another order must be cheaper by so much
+GAIN = 1.2  # another order must be cheaper by so much
 LEAST = 512  # elements of what is summed, from which on it is looked at
 DEPTH = 16  # sums of sums that are looked through
 # Costs, in units of one element written and read again: of a multiplication within a product of
@@ -43,6 +43,7 @@ class Term(NamedTuple):
     """A product of matrices, and what its elements are multiplied by."""
 
     matrices: int  # the record of the product
+    shape: Shape  # in which it is seen
     weights: tuple[int, ...]
     strong: bool  # whether a zero factor gives zero
 
@@ -72,12 +73,13 @@ class Pair(NamedTuple):
 class Plan(NamedTuple):
     """The pairs to multiply, one after the other; each result goes to the end of the factors.
 
-    And its cost, and that of what is written `before`.
+    And the sizes of dimensions by their names, the cost, and that of what is written `before`.
     """
 
     term: Term
     factors: tuple[Factor, ...]
     pairs: tuple[Pair, ...]
+    size: dict[str, int]
     cost: float
     before: float
 
@@ -146,14 +148,15 @@ class _Search:
     def _of_sum(self, position: int) -> list[Plan]:
         node = self.nodes[position]
         whole = self.nodes[node.args[0]]
-        rank, dims = len(whole.shape), node.params["dim"]
-        if whole.dtype.kind != "f" or not dims or max(dims) > rank - 3 or position in self.blocked:
+        if whole.dtype.kind != "f" or position in self.blocked:
             return []
         terms = self._terms(node.args[0], whole)
-        plans = [] if terms is None else [self._planned(t, whole.shape, dims) for t in terms]
-        if sum(plan.cost for plan in plans) * GAIN > sum(plan.before for plan in plans):
+        plans = [self._planned(t, whole.shape, node.params["dim"]) for t in terms or ()]
+        found = [plan for plan in plans if plan is not None]
+        if len(found) < len(plans):
             return []
-        return plans
+        pays = sum(plan.cost for plan in found) * GAIN <= sum(plan.before for plan in found)
+        return found if pays else []
 
     def _terms(
         self, position: int, whole: Node, weighted: bool = False, depth: int = 0
@@ -165,9 +168,15 @@ class _Search:
         if _is_product(node):
             factors = [self.nodes[a] for a in node.args]
             matrices = all(len(x.shape) > 1 and x.size for x in factors)
-            return [Term(position, (), node.op is product)] if matrices else None
+            return [Term(position, node.shape, (), node.op is product)] if matrices else None
         if self.uses[position] != 1:
             return None
+        if node.op is s.reshape:
+            before = self.nodes[node.args[0]].shape
+            inner = self._terms(node.args[0], whole, weighted, depth + 1)
+            if inner is None or any(t.weights or t.shape != before for t in inner):
+                return None
+            return [t._replace(shape=node.shape) for t in inner]
         if node.moves == "identity":
             return self._terms(node.args[0], whole, weighted, depth + 1)
         if node.op is add and all(self.nodes[a].shape == node.shape for a in node.args):
@@ -179,7 +188,8 @@ class _Search:
             weight = self._source(node.args[1 - k], _repeats)
             terms = self._terms(node.args[k], whole, True, depth + 1)
             if terms is not None and self.nodes[weight].dtype == whole.dtype:
-                return [Term(t.matrices, (weight,), t.strong or node.op is not mul) for t in terms]
+                zero = node.op is not mul
+                return [t._replace(weights=(weight,), strong=t.strong or zero) for t in terms]
         return None
 
     def _source(self, position: int, passes: Callable[[Node], bool]) -> int:
@@ -188,25 +198,50 @@ class _Search:
             (position,) = self.nodes[position].args
         return position
 
-    def _planned(self, term: Term, whole: Shape, summed: tuple[int, ...]) -> Plan:
-        """The cheapest plan of a term."""
-        *names, inner = [chr(ord("a") + d) for d in range(len(whole) + 1)]
+    def _planned(self, term: Term, whole: Shape, summed: tuple[int, ...]) -> Plan | None:
+        """The cheapest plan of a term; None for what rows or columns of a product add up to."""
+        names = "".join(chr(ord("a") + d) for d in range(len(whole)))
+        inner = chr(ord("a") + len(whole))
         size = dict(zip(names, whole, strict=True))
-        product = self.nodes[term.matrices]
-        left, right = product.args
+        made = self.nodes[term.matrices]
+        left, right = made.args
         size[inner] = self.nodes[left].shape[-1]
-        aligned = [[*names[:-1], inner], [*names[:-2], inner, names[-1]], names]
+        groups = _groups(made.shape, term.shape, names[len(names) - len(term.shape) :])
+        if groups is None:
+            return None
+        *batch, rows, columns = groups
+        aligned = [*batch, rows, inner], [*batch, inner, columns], list(names)
         given = zip((left, right, *term.weights), aligned, strict=False)
-        factors = tuple([self._named(at, own) for at, own in given])
-        out = "".join(x for d, x in enumerate(names) if d not in summed and size[x] > 1)
-        before = product.size * (size[inner] * WITHIN_GEMM + 1) + prod(whole) * WITHIN_LOOP
+        factors = tuple([self._named(at, own, size) for at, own in given])
+        gone = {names[d] for d in summed if whole[d] > 1}
+        for x in gone.intersection(rows + columns):
+            if sum(x in factor.dims for factor in factors) < 2:
+                return None
+        out = "".join(x for x in names if x not in gone and size[x] > 1)
+        before = made.size * (size[inner] * WITHIN_GEMM + 1) + prod(whole) * WITHIN_LOOP
         return _cheapest(term, factors, out, size, before + _elements_of(out, size))
 
-    def _named(self, at: int, aligned: list[str]) -> Factor:
+    def _named(self, at: int, aligned: list[str], size: dict[str, int]) -> Factor:
         shape = self.nodes[at].shape
-        names = aligned[len(aligned) - len(shape) :]
-        dims = "".join(x for x, n in zip(names, shape, strict=True) if n != 1)
+        pairs = zip(aligned[len(aligned) - len(shape) :], shape, strict=True)
+        dims = "".join(x for group, n in pairs for x in group if n != 1 and size[x] != 1)
         return Factor(self._source(at, _adds_ones), dims)
+
+
+def _groups(shape: Shape, seen: Shape, names: str) -> list[str] | None:
+    """The names of the dimensions into which each dimension is split; None if some are joined."""
+    if shape == seen:
+        return list(names)
+    found, at = [], 0
+    for n in shape:
+        start, size = at, 1
+        while size < n and at < len(seen):
+            size *= seen[at]
+            at += 1
+        if size != n:
+            return None
+        found.append("".join(names[d] for d in range(start, at) if seen[d] > 1))
+    return found
 
 
 def _repeats(node: Node) -> bool:
@@ -231,7 +266,7 @@ def _cheapest(
     start = sum(_elements_of(dims, size) for dims in alone) * WITHIN_LOOP
     orders = [tuple(pairs) for pairs in _orders(rests, out, size)]
     costs = [start + sum(pair.cost for pair in pairs) for pairs in orders]
-    return Plan(term, factors, orders[costs.index(min(costs))], min(costs), before)
+    return Plan(term, factors, orders[costs.index(min(costs))], size, min(costs), before)
 
 
 def _rest(k: int, factors: tuple[Factor, ...], out: str) -> str:
@@ -306,7 +341,7 @@ class _Writer(Builder):
         given = []
         for k, factor in enumerate(plan.factors):
             at = self.where[factor.at]
-            at = self._reshaped(at, tuple([n for n in self.nodes[at].shape if n != 1]))
+            at = self._reshaped(at, tuple([plan.size[x] for x in factor.dims]))
             rest = _rest(k, plan.factors, plan.pairs[-1].result)
             given.append(Factor(self._summed(at, factor.dims, rest), rest))
         for pair in plan.pairs:

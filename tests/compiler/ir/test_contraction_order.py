@@ -63,7 +63,7 @@ def test_the_array_between_is_the_smallest(sizes, between, dtype):
     close(executed(after, *given), [blend(*given)])
 
 
-SPREAD = np.arange(5.0).reshape(5, 1, 1) - 2.0
+FORTY = np.linspace(-1.0, 1.0, 40).reshape(40, 1, 1, 1)
 LAYOUTS = {
     "transposed": lambda a, p, w: np.sum((p.T @ a.mT) * w[:, :, None], axis=0),
     "batch in the middle": lambda a, p, w: np.sum(
@@ -83,6 +83,18 @@ LAYOUTS = {
     "repeated weight": lambda a, p, w: np.sum(
         np.broadcast_to(w[:, None], (20, 3, p.shape[1])) * (a @ p), axis=0
     ),
+    "split columns": lambda a, p, w: np.sum(
+        np.reshape(w.T @ np.reshape(a, (20, 12)), (300, 3, 4)) * p.T[:, None], axis=2
+    ),
+    "split columns, weights first": lambda a, p, w: np.sum(
+        np.reshape(w.T[:100] @ np.reshape(np.sin(a * FORTY), (40, 20, 12)), (40, 100, 3, 4))
+        * p.T[:100, None],
+        axis=3,
+    ),
+    "split batch": lambda a, p, w: np.sum(
+        np.reshape(a @ p, (4, 5, 1, 3, 300)) * np.reshape(w, (4, 5, 1, 1, 300)), axis=(0, 1)
+    ),
+    "weighted columns": lambda a, p, w: np.sum((w @ p.T) * p[:, 0], axis=1),
     "no weight": lambda a, p, w: np.sum(a @ p, axis=0),
     "batch of points": lambda a, p, w: np.sum(a @ (p * w[:, None]), axis=0),
     "batch of weights alone": lambda a, p, w: np.sum((a[0] @ p) * w[:, None], axis=0),
