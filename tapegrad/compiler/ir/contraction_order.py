@@ -16,7 +16,7 @@ from collections.abc import Callable, Container, Iterator
 from math import prod
 from typing import NamedTuple
 
-from tapegrad.compiler.ir.graph import Builder, Graph, Node, Rewritten
+from tapegrad.compiler.ir.graph import Builder, Graph, Node, Rewritten, reached
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.ops.elementwise import add, exact, mul, strong
@@ -120,6 +120,7 @@ class _Search:
 
     def __init__(self, graph: Graph, blocked: Container[int]) -> None:
         self.nodes, self.uses, self.blocked = graph.nodes, graph.uses(), blocked
+        self.live = reached(graph, graph.roots())
 
     def plans(self) -> dict[int, list[Plan]]:
         """Of each sum the plans of its terms.
@@ -143,7 +144,7 @@ class _Search:
                 break
             for position in elsewhere:
                 del found[position]
-        return found
+        return {position: plans for position, plans in found.items() if self.live[position]}
 
     def _of_sum(self, position: int) -> list[Plan]:
         node = self.nodes[position]

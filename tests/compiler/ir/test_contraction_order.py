@@ -144,6 +144,12 @@ def test_other_sums_stay(name):
     assert names(change(before)) == names(before)
 
 
+def test_what_nobody_asks_for_stays():
+    given = arrays(20, 3, 4, 300)
+    before = traced(lambda a, p, w: (blend(a, p, w), a)[1], *given)
+    assert contracted(before).graph is before
+
+
 def test_what_is_small_or_no_sum_or_product_stays():
     given = arrays(6, 2, 2, 5)
     before = traced(blend, *given)
@@ -200,6 +206,10 @@ DERIVATIVES = {
     "jvp": lambda *x: tg.jvp(blend, x, direction(*x)),
     "jvp of a gradient": lambda *x: tg.jvp(
         tg.grad(lambda *y: np.sum(np.sin(blend(*y))), argnums=(0, 1, 2)), x, direction(*x)
+    ),
+    "gradient of a gradient": tg.grad(
+        lambda *x: np.sum(tg.grad(lambda *y: np.sum(np.sin(blend(*y))))(*x) ** 2),
+        argnums=(0, 1, 2),
     ),
     "jacfwd": lambda a, p, w: tg.jacfwd(scaled)(w[:, 0], a, p, w),
     "vmap": lambda a, p, w: tg.vmap(lambda t: blend(a * t, p, w))(np.arange(3.0)),
