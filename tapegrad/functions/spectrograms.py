@@ -90,7 +90,7 @@ def istft(
         )
     hop, win = _lengths("istft", n_fft, hop_length, win_length)
     bins, frames = x._a.shape[-2:]
-    one = not return_complex if onesided is None else onesided
+    one = bins != n_fft if onesided is None else onesided
     if one and return_complex:
         raise RuntimeError("`istft`: a complex signal has spectra of two sides: onesided=False")
     if bins != (n_fft // 2 + 1 if one else n_fft):
@@ -111,8 +111,7 @@ def istft(
     end = whole - begin if center and length is None else whole
     end = end if length is None else begin + length
     added = _overlapped(parts * weights, places, whole)[..., begin:end]
-    squares = (weights * weights.conj() if weights.is_complex() else weights * weights).real
-    envelope = squares.expand(frames, n_fft)
+    envelope = (weights * weights).expand(frames, n_fft)
     total = _overlapped(envelope, places, whole)[begin:end]
     if total._a.size and float(total.detach().abs().min().item()) < 1e-11:
         raise RuntimeError("`istft`: the squares of the windows add to zero somewhere")

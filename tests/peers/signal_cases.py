@@ -23,6 +23,7 @@ case(lambda t, x: t.view_as_real(t.stft(t.complex(x, x + 1), 8)), S, integers=Fa
 for options in ("8", "8, 2", "8, 2, 7", "8, 2, window=t.hann_window(8, dtype=x.dtype)", "8, center=False", "8, normalized=True", "8, length=15", "8, length=40"):
     exec(f"case(lambda t, x: t.istft(t.complex(x[:, :5], x[:, 5:]), {options}), (2, 10, 6), integers=False)")
 case(lambda t, x: [t.istft(t.complex(x, x * 2), 8, onesided=False), t.view_as_real(t.istft(t.complex(x, x * 2)[0], 8, return_complex=True))], (2, 8, 6), integers=False)
+case(lambda t, x: [t.istft(t.complex(x, x * 2), 8), t.view_as_real(t.istft(t.complex(x, x * 2), 8, window=t.complex(x[0, :, 0] + 2, x[0, :, 1]), return_complex=True))], (2, 8, 6), integers=False)
 
 L = (2, 24)
 REFUSED: dict[str, Any] = {
