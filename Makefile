@@ -17,7 +17,7 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 INSTALLED := $(VENV)/.installed
 
 .PHONY: help demo test native native-off native-forced lint peers peers-compared peers-torch \
-	distributed bench examples scripts autograd-suite torch-suite array-api build docs \
+	distributed bench examples scripts autograd-suite torch-suite torch-samples array-api build docs \
 	wheel-test clean fuzz faults
 .DELETE_ON_ERROR:
 
@@ -35,6 +35,8 @@ help:
 	@echo "make bench     the figures of the documents (installs the same and CasADi)"
 	@echo "make torch-suite TORCH_SOURCE=/path/to/pytorch"
 	@echo "               those of PyTorch's own tests that need public autograd on the CPU"
+	@echo "make torch-samples"
+	@echo "               the samples of PyTorch's own tests of its operators"
 	@echo "make array-api SUITE=/path/to/array-api-tests"
 	@echo "               the conformance suite of the Python array API standard"
 	@echo "make autograd-suite"
@@ -97,6 +99,9 @@ autograd-suite: $(INSTALLED)-dev
 
 torch-suite: $(INSTALLED)-dev
 	$(PY) tests/suites/torch_suite.py $(TORCH_SOURCE)
+
+torch-samples: $(INSTALLED)-dev $(INSTALLED)-peers
+	$(PY) tests/suites/torch_samples.py
 
 array-api: $(INSTALLED)-dev $(INSTALLED)-array-api
 	$(PY) tests/suites/array_api_suite.py $(SUITE) --jobs $(JOBS)
