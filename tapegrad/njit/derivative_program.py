@@ -6,10 +6,11 @@ import ctypes
 import os
 import struct
 import sys
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from numba.core.dispatcher import Dispatcher
 
@@ -21,6 +22,7 @@ from tapegrad.njit.call_words import FORMAT, followed
 from tapegrad.njit.checkpoints import StateSweep, checkpoints_of
 from tapegrad.njit.dual_emitter import DualEmitter
 from tapegrad.njit.forward_sweep import ForwardSweep
+from tapegrad.njit.late_checks import check_divisors_late
 from tapegrad.njit.loop_arrays import ForwardAlone
 from tapegrad.njit.numba_front.components import components
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
@@ -82,6 +84,7 @@ class DerivativeProgram:
             count_trips(function)
             if not request.checkpoints and self.vectorizes:
                 vectorize_outer_loops(function)
+                check_divisors_late(function)
             self.written = _written(function)
             self.text = self._text(function)
         self._link(self.text)
@@ -159,6 +162,8 @@ class DerivativeProgram:
             self.address
         )
         self.release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.release_address)
+        forget = ctypes.CFUNCTYPE(None)(int(address("forget")))
+        weakref.finalize(self, _forget, forget, self.engine).atexit = False
 
 
 def written_arguments(f: Dispatcher, kinds: Kinds) -> tuple[frozenset[int], NumbaType]:
@@ -194,6 +199,11 @@ def _leaves(t: NumbaType, at: int = 0) -> dict[int, NumbaType]:
         found |= _leaves(part, at)
         at += len(components(part))
     return found
+
+
+def _forget(forget: Callable[[], None], engine: Any) -> None:
+    """Give back what a program keeps from call to call; the engine has the code for that."""
+    forget()
 
 
 _compilation = lock()

@@ -69,7 +69,7 @@ class Emitter:
         self.head: list[str] = []
         self.declared: set[str] = set()
         self.tables: dict[Table, str] = {}
-        self.levels: list[int] = []
+        self.levels: dict[int, int] = {}  # how many columns a loop's stack has
         self.flags = ""
         self._scopes: dict[Any, int] = {}
         self._labels = 0
@@ -182,6 +182,8 @@ class Emitter:
         if op in ("imax", "imin", "iabs"):
             return self._call_integer(op, args)
         if op in ("ifloordiv", "imod"):
+            if attribute == "nonnegative":  # the divisor positive
+                return share("i64", f"{'sdiv' if op == 'ifloordiv' else 'srem'} i64 {a}, {b}")
             return self._divide(op, args[0], args[1])
         if op in ("ishl", "ishr"):
             bits = share("i64", f"and i64 {b}, 63")
@@ -352,9 +354,9 @@ class Emitter:
 
     # -- stacks ------------------------------------------------------------------------------
 
-    def level(self, k: int) -> None:
+    def level(self, k: int, columns: int) -> None:
         """Have a stack for a loop."""
-        self.levels.append(k)
+        self.levels[k] = columns
         self.head += [
             f"%level{k} = alloca [2 x i64]", f"store [2 x i64] zeroinitializer, ptr %level{k}",
             f"%level{k}.cap = getelementptr i64, ptr %level{k}, i64 1",
@@ -373,7 +375,7 @@ class Emitter:
         width = self.width(columns)
         grown = self.current.emit(
             "i1",
-            f"call i1 @grow(ptr %level{k}, ptr @level{k}.before, ptr %left, {need}, i64 {width}, "
+            f"call i1 @grow(ptr %level{k}, ptr @level{k}.kept, ptr %left, {need}, i64 {width}, "
             f"i64 {1 if by_slot else width})",
         )
         self.branch(grown, on, otherwise, ", !prof !likely")
@@ -413,10 +415,19 @@ class Emitter:
         return self.current.emit("i1", f"trunc {x} to i1") if kind == "i1" else x
 
     def free_stacks(self) -> None:
-        """Give the stacks back."""
-        for k in self.levels:
-            buffer = self.current.emit("ptr", f"load ptr, ptr %level{k}")
-            self.line(f"call void @free({buffer})")
+        """Give the stacks back, or keep them for the next call."""
+        for k, columns in self.levels.items():
+            width = self.width(columns)
+            self.line(f"call void @keep(ptr %level{k}, ptr @level{k}.kept, i64 {width})")
+
+    def _forgetting(self) -> list[str]:
+        """The stacks that are kept, and the function that gives them back."""
+        return [
+            *[f"@level{k}.kept = internal global i64 0" for k in self.levels],
+            "define void @forget() {",
+            *[f"call void @drop(ptr @level{k}.kept, i64 0)" for k in self.levels],
+            "ret void", "}",
+        ]  # fmt: skip
 
     # -- the module --------------------------------------------------------------------------
 
@@ -435,7 +446,7 @@ class Emitter:
         body = "\n".join(lines).replace("!prof !likely", f"!prof !{_LIKELY}")
         body = body.replace("!prof !unlikely", f"!prof !{_UNLIKELY}")
         return "\n".join([
-            RUNTIME, *[f"@level{k}.before = internal global i64 0" for k in self.levels],
+            RUNTIME, *self._forgetting(),
             *sorted(self.declared), *self._tables(), self.definitions(used), body,
             'attributes #0 = { nounwind "prefer-vector-width"="512" }', self._metadata(),
         ])  # fmt: skip

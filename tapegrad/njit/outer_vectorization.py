@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from tapegrad.compiler.llvm.scalar_ops import calls
 from tapegrad.njit.if_conversion import Branch, branch_of, convert
+from tapegrad.njit.own_places import OwnPlaces
 from tapegrad.njit.partials import is_row
 from tapegrad.njit.private_memory import PrivateMemory
 from tapegrad.njit.three_address_code import FLOATS
@@ -62,10 +63,19 @@ class _OuterLoop:
         self.sums = {p: self._additions(p) for p in self._carried()}
         if self.condition in self.readers:
             return False
-        self.memory = PrivateMemory(self.function, self.loop)
-        if not (all(self.sums.values()) and self._leaves_sums_alone() and self.memory.usable):
+        if not (all(self.sums.values()) and self._leaves_sums_alone()):
             return False
+        of, stores = self.function.alias_class, [v for v in self._instructions() if v.op == "store"]
+        written = dict.fromkeys(of(v.args[0]) for v in stores)
+        memories = [PrivateMemory(self.function, self.loop, x) for x in written]
+        self.private = [x for x in memories if x.usable]
         self._mark()
+        self.own = [
+            OwnPlaces(self.function, self.loop, x.memory, self.varying)
+            for x in memories if not x.usable
+        ]  # fmt: skip
+        if not all(x.usable for x in self.own):
+            return False
         return self._pays() and self._control_is_uniform() and self._pointers_are()
 
     def _has_form(self) -> bool:
@@ -128,7 +138,9 @@ class _OuterLoop:
                 self.varying |= {
                     v for v in block.instructions
                     if v not in skipped
-                    and (self.varying.intersection(v.args) or self.memory.holds(v))
+                    and (
+                        self.varying.intersection(v.args) or any(x.holds(v) for x in self.private)
+                    )
                 }  # fmt: skip
 
     def _varies_at_end(self, block: Block) -> bool:
@@ -190,7 +202,10 @@ class _OuterLoop:
             if loop.header in self.loop.blocks:
                 loop.width = LANES
         self._count_in_lanes()
-        self.memory.widen()
+        for memory in self.private:
+            memory.widen()
+        for places in self.own:
+            self.function.masked |= dict.fromkeys(places.stores, self.valid)
         for block in reversed(list(self.branches)):
             convert(self.function, self.branches[block])
         for phi, additions in self.sums.items():
@@ -201,17 +216,18 @@ class _OuterLoop:
 
     def _count_in_lanes(self) -> None:
         """The number of trips, and the number of each in its lane."""
-        loop, const = self.loop, self.function.const
-        count, number = loop.count, loop.number
-        assert count is not None
-        more = self._made(loop.preheader, "iadd", [count, const(LANES - 1, "i64")])
-        chunks = self._made(loop.preheader, "ifloordiv", [more, const(LANES, "i64")])
-        loop.preheader.instructions += [more, chunks]
+        loop, number = self.loop, self.loop.number
+        assert loop.count is not None
+        step, chunks = self._chunks(loop.count)
         body = loop.header.successors[0]
-        first = self._made(body, "imul", [number, const(LANES, "i64")])
-        index = self._made(body, "lane_index", [first, count])
-        self.valid = self._made(body, "lane_valid", [first, count], "i1")
-        after = self._made(body, "iadd", [index, const(1, "i64")])
+        first = self._made(body, "imul", [number, step])
+        end, added = loop.count, [first]
+        if step.op != "const":  # a chunk may be of one trip
+            end = self._made(body, "imin", [end, self._made(body, "iadd", [first, step])])
+            added += [end.args[1], end]
+        index = self._made(body, "lane_index", [first, end])
+        self.valid = self._made(body, "lane_valid", [first, end], "i1")
+        after = self._made(body, "iadd", [index, self.function.const(1, "i64")])
         index.name, new = number.name, {number: index, self.after: after}
         for block in self.blocks:
             for v in (*block.phis, *block.instructions):
@@ -221,9 +237,23 @@ class _OuterLoop:
                 block.operands = [new.get(a, a) for a in block.operands]
         number.varying, first.varying = False, False
         index.varying = self.valid.varying = after.varying = True
-        body.instructions[:0] = [first, index, self.valid, after]
+        body.instructions[:0] = [*added, index, self.valid, after]
         self.condition.args = [number, chunks]
         loop.count = loop.trips[loop.exits[0]] = chunks
+
+    def _chunks(self, count: Value) -> tuple[Value, Value]:
+        """How many trips go side by side, and how often; one where rows are too short for that."""
+        step, before = self.function.const(LANES, "i64"), self.loop.preheader
+        added: list[Value] = []
+        for row in dict.fromkeys(x.row for x in self.own if x.row is not None):
+            short = self._made(before, "lt", [row, count], "i1")
+            step = self._made(before, "select", [short, self.function.const(1, "i64"), step])
+            added += [short, step]
+        more = self._made(before, "iadd", [count, step])
+        less = self._made(before, "isub", [more, self.function.const(1, "i64")])
+        chunks = self._made(before, "ifloordiv", [less, step])
+        before.instructions += [*added, more, less, chunks]
+        return step, chunks
 
     def _add_in_order(self, phi: Value, additions: dict[Value, Value]) -> None:
         """Make one operation of all additions to a sum: lane by lane, in each one after another."""

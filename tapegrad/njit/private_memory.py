@@ -6,43 +6,41 @@ from tapegrad.njit.values import LANES, Function, Loop, Value, dominates
 
 
 class PrivateMemory:
-    """The arrays that a loop writes into.
+    """An array that a loop writes into: memory of a class.
 
-    It is `usable` where all of them are made by the function, are read and written in the loop
-    alone, and each trip reads only what it has written before: an array is filled in a loop over
-    its length, or an element just written.
+    It is `usable` where the function makes it, it is read and written in the loop alone, and each
+    trip reads only what it has written before: the array is filled in a loop over its length, or
+    an element just written.
     """
 
-    def __init__(self, function: Function, loop: Loop) -> None:
-        self.function, self.loop = function, loop
+    def __init__(self, function: Function, loop: Loop, memory: Value) -> None:
+        self.function, self.loop, self.memory = function, loop, memory
         of = function.alias_class
-        accesses = [v for v in function.instructions() if v.op in ("load", "store")]
-        inside = [v for v in accesses if v.home in loop.blocks]
-        self.classes = {of(v.args[0]) for v in inside if v.op == "store"}
-        pointers = [v for v in function.all_values() if v.type == "ptr" and of(v) in self.classes]
-        pointers += [v for v in function.parameters if v.type == "ptr" and of(v) in self.classes]
+        accesses = [
+            v for v in function.instructions()
+            if v.op in ("load", "store") and of(v.args[0]) is memory
+        ]  # fmt: skip
+        pointers = [v for v in function.all_values() if v.type == "ptr" and of(v) is memory]
+        pointers += [v for v in function.parameters if v.type == "ptr" and of(v) is memory]
         self.allocations = [v for v in pointers if v.op == "alloc"]
         self.moved = [v for v in pointers if v.op == "gep"]
-        self.accesses = [v for v in inside if of(v.args[0]) in self.classes]
+        self.accesses = [v for v in accesses if v.home in loop.blocks]
         self.usable = (
             len(self.allocations) + len(self.moved) == len(pointers)
-            and len(self.allocations) == len(self.classes)
-            and all(v in self.accesses for v in accesses if of(v.args[0]) in self.classes)
+            and len(self.allocations) == 1
+            and len(accesses) == len(self.accesses)
             and not any(v in pointers for v in function.results)
             and all(map(self._is_written_before, self.accesses))
         )
 
     def holds(self, v: Value) -> bool:
         """Whether a load is from that memory."""
-        return v.op == "load" and self.function.alias_class(v.args[0]) in self.classes
+        return v.op == "load" and self.function.alias_class(v.args[0]) is self.memory
 
     def _is_written_before(self, load: Value) -> bool:
         if load.op == "store":
             return True
-        (array,) = [
-            a for a in self.allocations
-            if self.function.alias_class(a) is self.function.alias_class(load.args[0])
-        ]  # fmt: skip
+        (array,) = self.allocations
         if array.home in self.loop.blocks:
             return True
         stores = [s for s in self.accesses if s.op == "store" and s.block is not None]

@@ -284,6 +284,8 @@ class ReversePlan:
                     assert pointer.shadow is not None
                     self._commit(pointer.shadow, place)
                     self._commit(offset, place)
+                    if v in self.function.masked:
+                        self._commit(self.function.masked[v], place)
                 if v in self.saved:
                     self._keep(self.saved[v], block)
                     self._commit(pointer, place)

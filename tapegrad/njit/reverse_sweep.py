@@ -11,6 +11,7 @@ from tapegrad.njit.partials import is_row, operand, partials
 from tapegrad.njit.reverse_plan import AT_HAND
 from tapegrad.njit.sweep_frame import SweepFrame
 from tapegrad.njit.three_address_code import ELEMENTS, FLOATS
+from tapegrad.njit.trip_order import goes_upwards
 from tapegrad.njit.values import Block, Loop, Value
 
 SHORT = 8  # trips that take no longer than a branch that goes another way than the last time
@@ -35,6 +36,12 @@ class ReverseSweep:
         self.aside: Aside | None = None  # where adjoints of loads wait
         self.readers = self._find_readers()
         self.has_lanes = frame.function.has_lanes
+        # How many trips the loops have that are taken upwards.
+        self.upwards = {
+            loop: self.emitter.cell("i64")
+            for loop in frame.function.loops
+            if loop not in checkpoints and goes_upwards(loop, self.plan)
+        }  # fmt: skip
         self.invariants: dict[tuple[Value, Loop], Any] = {}
         for kept in self.plan.invariants.values():
             for v, loop in kept.items():
@@ -206,7 +213,10 @@ class ReverseSweep:
             emitter.jump(f"r{loop.preheader.label}")
             return
         trips = self._value(loop.trips[block])
-        emitter.put(frame.counters[loop], trips)
+        if loop in self.upwards:
+            emitter.put(self.upwards[loop], trips)
+        first = emitter.const(-1, "i64") if loop in self.upwards else trips
+        emitter.put(frame.counters[loop], first)
         for v, inner in self.plan.invariants.get(block, {}).items():
             emitter.put(self.invariants[v, inner], self._value(v))
         if loop in self.checkpoints:
@@ -240,18 +250,23 @@ class ReverseSweep:
         return not (stores or stacks)
 
     def _next_trip(self, block: Block, incoming: list[tuple[Value, Any]]) -> None:
-        """From a header to the trip before, or out of the loop."""
+        """From a header to the trip that comes next, or out of the loop."""
         emitter, loop = self.emitter, block.loop
         assert loop is not None
-        counter = self.frame.counters[loop]
+        counter, one = self.frame.counters[loop], emitter.const(1, "i64")
         k = emitter.get(counter)
+        if loop in self.upwards:
+            after = emitter.integer("iadd", [k, one], "nsw")
+            ended = emitter.apply("eq", after, emitter.get(self.upwards[loop]))
+        else:
+            after = emitter.integer("isub", [k, one], "nsw")
+            ended = emitter.apply("eq", k, emitter.const(0, "i64"))
         out, back = emitter.label("out"), emitter.label("back")
-        emitter.branch(emitter.apply("eq", k, emitter.const(0, "i64")), out, back)
+        emitter.branch(ended, out, back)
         for label, source in ((back, loop.latch), (out, loop.preheader)):
             emitter.start(label)
             if label == back:
-                before = emitter.integer("isub", [k, emitter.const(1, "i64")], "nsw")
-                emitter.put(counter, before)
+                emitter.put(counter, after)
             for phi, g in incoming:
                 self.add(phi.args[block.predecessors.index(source)], g)
             if label == back and loop in self.checkpoints:
@@ -301,6 +316,8 @@ class ReverseSweep:
             g = emitter.load(*place, v.attribute, scope, v.lanes)
             zero = emitter.const(0.0, ELEMENTS[v.attribute])
             emitter.store(*place, zero, v.attribute, scope, v.lanes)
+            if (valid := frame.function.masked.get(v)) is not None:
+                g = emitter.select(self._value(valid), g, zero)
             self._contribute(x, g)
         if v in self.plan.saved:
             old = self._value(self.plan.saved[v])

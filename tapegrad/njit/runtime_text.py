@@ -3,12 +3,14 @@
 All of it belongs to one call.  Arrays hang in a list from `%head`; a level is a loop's stack: a
 buffer and its capacity in slots, for columns of eight bytes a slot, one column after another, or
 slot after slot.  `%left` is how many bytes the call may still take.  What stays from call to call
-is the capacity that a stack has had: the next call begins with that, if it is a small part of what
-may be taken, and need not grow again.
+is a stack in `@level.kept`, with its capacity in its first word; or, of one that is too large for
+that, twice its capacity and one.  The next call begins with that, if it is a small part of what may
+be taken, and need not grow again.
 """
 
 RAISED, NO_MEMORY = 1, 2  # what a sweep returns where it does not come to its end
 MOST = 1 << 45  # elements of an array, slots of a stack
+KEPT = 1 << 24  # bytes of a stack that stays
 SYMBOLS = ("malloc", "calloc", "realloc", "free")
 
 RUNTIME = f"""\
@@ -93,30 +95,60 @@ otherwise:
   ret i64 %slots
 }}
 
-define internal i1 @grow(ptr %level, ptr %before.at, ptr %left, i64 %need, i64 %columns,
+define internal i1 @grow(ptr %level, ptr %kept, ptr %left, i64 %need, i64 %columns,
                          i64 %blocks) noinline cold {{
   %capacity.at = getelementptr i64, ptr %level, i64 1
-  %old = load ptr, ptr %level
   %capacity = load i64, ptr %capacity.at
-  %before = load atomic i64, ptr %before.at monotonic, align 8
+  %first = icmp eq i64 %capacity, 0
+  br i1 %first, label %look, label %more
+look:
+  %word = atomicrmw xchg ptr %kept, i64 0 acq_rel
+  %tag = and i64 %word, 1
+  %is.number = icmp ne i64 %tag, 0
+  %is.zero = icmp eq i64 %word, 0
+  %none.kept = or i1 %is.number, %is.zero
+  br i1 %none.kept, label %more, label %try
+try:
+  %stack = inttoptr i64 %word to ptr
+  %slots.kept = load i64, ptr %stack
+  %enough = icmp uge i64 %slots.kept, %need
+  br i1 %enough, label %large, label %drop
+large:
+  %row = mul i64 %columns, 8
+  %bytes.kept = mul i64 %slots.kept, %row
+  %all = load i64, ptr %left
+  %part = lshr i64 %all, 6
+  %small = icmp ult i64 %bytes.kept, %part
+  br i1 %small, label %use, label %drop
+use:
+  %charged = call i1 @charge(ptr %left, i64 %slots.kept, i64 %row)
+  store ptr %stack, ptr %level
+  store i64 %slots.kept, ptr %capacity.at
+  ret i1 true
+drop:
+  call void @free(ptr %stack)
+  br label %more
+more:
+  %number = phi i64 [0, %0], [%word, %look], [0, %drop]
+  %before = lshr i64 %number, 1
   %slots = call i64 @room_as_before(i64 %before, i64 %capacity, ptr %left, i64 %need,
                                     i64 %columns)
   %ok = icmp ne i64 %slots, 0
   br i1 %ok, label %some, label %none
 some:
+  %old = load ptr, ptr %level
   %per = mul i64 %slots, 8
   %bytes = mul i64 %per, %columns
   %new = call ptr @realloc(ptr %old, i64 %bytes)
   %failed = icmp eq ptr %new, null
-  br i1 %failed, label %none, label %kept
-kept:
+  br i1 %failed, label %none, label %got
+got:
   store ptr %new, ptr %level
   store i64 %slots, ptr %capacity.at
-  store atomic i64 %slots, ptr %before.at monotonic, align 8
   %used = mul i64 %capacity, 8
   br label %head
 head:
-  %k = phi i64 [%blocks, %kept], [%k1, %body]
+  %k = phi i64 [%blocks, %got], [%k1, %body]
   %k1 = sub i64 %k, 1
   %goes = icmp sgt i64 %k1, 0
   br i1 %goes, label %body, label %done
@@ -131,6 +163,45 @@ done:
   ret i1 true
 none:
   ret i1 false
+}}
+
+define internal void @drop(ptr %kept, i64 %word) noinline {{
+  %old = atomicrmw xchg ptr %kept, i64 %word acq_rel
+  %tag = and i64 %old, 1
+  %is.stack = icmp eq i64 %tag, 0
+  br i1 %is.stack, label %stack, label %done
+stack:
+  %p = inttoptr i64 %old to ptr
+  call void @free(ptr %p)
+  br label %done
+done:
+  ret void
+}}
+
+define internal void @keep(ptr %level, ptr %kept, i64 %columns) noinline {{
+  %p = load ptr, ptr %level
+  %empty = icmp eq ptr %p, null
+  br i1 %empty, label %done, label %some
+some:
+  %capacity.at = getelementptr i64, ptr %level, i64 1
+  %capacity = load i64, ptr %capacity.at
+  %slots = mul i64 %capacity, 8
+  %bytes = mul i64 %slots, %columns
+  %small = icmp ule i64 %bytes, {KEPT}
+  br i1 %small, label %stays, label %goes
+stays:
+  store i64 %capacity, ptr %p
+  %address = ptrtoint ptr %p to i64
+  call void @drop(ptr %kept, i64 %address)
+  br label %done
+goes:
+  call void @free(ptr %p)
+  %twice = shl i64 %capacity, 1
+  %number = or i64 %twice, 1
+  call void @drop(ptr %kept, i64 %number)
+  br label %done
+done:
+  ret void
 }}
 
 define void @release(ptr %first) noinline {{

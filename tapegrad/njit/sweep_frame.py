@@ -42,7 +42,7 @@ class Stack:
         self.buffer, self.capacity = Emitter.cell(emitter, "ptr"), Emitter.cell(emitter, "i64")
         # Slots in use before the loop, and at its beginning this time.
         self.top, self.base = emitter.cell("i64", True), emitter.cell("i64", True)
-        emitter.level(loop.index)
+        emitter.level(loop.index, len(kept))
 
     def slots(self, trips: Any, emitter: VectorEmitter) -> Any:
         """The words of a column for so many trips."""

@@ -105,6 +105,8 @@ class _Numbering:
         elif v.op == "ge" and v.args[0].type == "i64" and v.args[1].op == "const":
             known = _at_least(v.args[0], v.args[1].attribute)
             v.replaced = self.function.const(True, "i1") if known else None
+        elif v.op in ("ifloordiv", "imod") and _at_least(v.args[0], 0) and _at_least(v.args[1], 1):
+            v.attribute = "nonnegative"
         return v.replaced is not None
 
 
@@ -146,7 +148,8 @@ def lower_bound(v: Value, depth: int = 0, assumed: tuple[Value, ...] = ()) -> in
         return 0 if divisor is not None and divisor > 0 else None
     if v.op == "cast" and v.args[0].type == "i1":
         return 0
-    return _of_operands(v, [lower_bound(a, depth + 1, assumed) for a in v.args])
+    args = v.args[1:] if v.op == "select" else v.args
+    return _of_operands(v, [lower_bound(a, depth + 1, assumed) for a in args])
 
 
 def _of_operands(v: Value, below: list[int | None]) -> int | None:
@@ -164,7 +167,7 @@ def _of_operands(v: Value, below: list[int | None]) -> int | None:
     if v.op == "iadd":
         return sum(known)
     if v.op in ("imin", "select"):
-        return min(known[-2:])
+        return min(known)
     if v.op in ("imul", "ifloordiv", "wrap") and min(known) >= 0:
         return 0
     return None

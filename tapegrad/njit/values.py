@@ -131,6 +131,8 @@ class Function:
         self.alias_classes: dict[Value, Value] = {}
         self._constants: dict[tuple[Any, str], Value] = {}
         self.sums: set[Value] = set()  # over lanes
+        # By a store into memory of all trips: whether a lane is a trip.
+        self.masked: dict[Value, Value] = {}
 
     @property
     def entry(self) -> Block:

@@ -7,14 +7,14 @@ lies, are scalars of their own: code for memory has them one by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tapegrad.compiler.llvm import branching_vectors
 from tapegrad.compiler.llvm.ssa import FLOATS as SUFFIX
 from tapegrad.compiler.llvm.ssa import Value as Handle
 from tapegrad.compiler.llvm.ssa import literal
 from tapegrad.compiler.llvm.widen import has_vector_form, widened
-from tapegrad.njit.emitter import ADDED, LLVM, BlockCode, Cell, Emitter, scalar_type
+from tapegrad.njit.emitter import ADDED, LLVM, SIZE, BlockCode, Cell, Emitter, scalar_type
 from tapegrad.njit.three_address_code import FLOATS
 from tapegrad.njit.values import LANES
 
@@ -32,9 +32,27 @@ class Lanes(tuple[Any, ...]):
         return str(self[0].type)
 
 
+class Row(NamedTuple):
+    """Numbers or pointers of which each lane has the next one, if it is a trip.
+
+    Lanes that are none have the `first`; `valid` says which are trips, lane by lane in `trips`.
+    Pointers are to elements of a type.
+    """
+
+    first: Handle
+    valid: Handle
+    trips: tuple[Handle, ...]
+    element: str = ""
+
+    @property
+    def type(self) -> str:
+        """The LLVM type of each."""
+        return self.first.type
+
+
 def is_vector(x: Any) -> bool:
     """Whether a value has lanes."""
-    return isinstance(x, Lanes) or x.type[0] == "<"
+    return isinstance(x, Lanes | Row) or x.type[0] == "<"
 
 
 def vector_type(type: str) -> str:
@@ -71,10 +89,23 @@ class VectorEmitter(Emitter):
         """What is in each lane."""
         if isinstance(x, Lanes):
             return x
+        if isinstance(x, Row):
+            return self._lanes_of(x)
         if not is_vector(x):
             return [x] * LANES
         share, kind = self.current.share, scalar_type(x)
         return [share(kind, f"extractelement {x}, i64 {k}") for k in range(LANES)]
+
+    def _lanes_of(self, row: Row) -> list[Any]:
+        found = [row.first]
+        for k in range(1, LANES):
+            far = literal(k, "i64")
+            if row.element:
+                next = Emitter.at(self, row.first, far, row.element)
+            else:
+                next = Emitter.integer(self, "iadd", [row.first, far], "nsw")
+            found.append(Emitter.select(self, row.trips[k], next, row.first))
+        return found
 
     def joined(self, parts: Sequence[Any]) -> Any:
         """All lanes as one value."""
@@ -125,12 +156,21 @@ class VectorEmitter(Emitter):
             return Lanes([literal(k, "i64") for k in range(LANES)])
         if op == "lane_sum":
             return self._in_order(*args, signs=signs)
-        first, count = args
-        trips = [self.integer("iadd", [first, literal(k, "i64")], "nsw") for k in range(LANES)]
-        valid = [self.apply("lt", x, count) for x in trips]
-        if op == "lane_valid":
-            return self.joined(valid)
-        return Lanes([first, *map(self.select, valid[1:], trips[1:], [first] * (LANES - 1))])
+        valid = self._are_trips(*args)
+        return valid if op == "lane_valid" else Row(args[0], valid, self._trips(*args))
+
+    def _trips(self, first: Any, count: Any) -> tuple[Any, ...]:
+        """Whether each lane is a trip."""
+        lanes = [literal(k, "i64") for k in range(LANES)]
+        numbers = [self.integer("iadd", [first, k], "nsw") for k in lanes]
+        return tuple(self.apply("lt", x, count) for x in numbers)
+
+    def _are_trips(self, first: Any, count: Any) -> Any:
+        """Whether the lanes are trips, in one vector."""
+        share, kind = self.current.share, vector_type("i64")
+        lanes = ", ".join(f"i64 {k}" for k in range(LANES))
+        numbers = share(kind, f"add nsw {self.splat(first)}, <{lanes}>")
+        return share(vector_type("i1"), f"icmp slt {numbers}, {self.splat(count).name}")
 
     def _in_order(self, start: Any, valid: Any, *terms: Any, signs: Sequence[int]) -> Any:
         found, added = start, []
@@ -149,7 +189,7 @@ class VectorEmitter(Emitter):
         if not any(map(is_vector, args)):
             return super().apply(name, *args)
         found = None
-        if not any(isinstance(x, Lanes) for x in args):
+        if not any(isinstance(x, Lanes | Row) for x in args):
             found = self._widened(args, lambda code, xs: code.apply(name, xs))
         if found is None:
             one = lambda *xs: Emitter.apply(self, name, *xs)
@@ -169,18 +209,32 @@ class VectorEmitter(Emitter):
         """An operation on integers or conditions."""
         if not any(map(is_vector, args)):
             return super().integer(op, args, attribute)
-        if any(isinstance(x, Lanes) for x in args):
+        if isinstance(row := self._moved(op, args, attribute), Row):
+            return row
+        if any(isinstance(x, Lanes | Row) for x in args):
             one = lambda *xs: Emitter.integer(self, op, xs, attribute)
             return self._lane_by_lane(one, args)
         if op == "not":
             op, args = "bxor", [*args, literal(True, "i1")]
         return super().integer(op, list(map(self.splat, args)), attribute)
 
+    def _moved(self, op: str, args: Sequence[Any], attribute: Any) -> Row | None:
+        """Numbers of a row with something added that all lanes share."""
+        a, *others = args if isinstance(args[0], Row) else reversed(args)
+        if not isinstance(a, Row) or len(others) != 1 or is_vector(others[0]):
+            return None
+        if op == "imul" and others[0].name == "1":
+            return a
+        if op == "iadd" or (op == "isub" and a is args[0]):
+            first = Emitter.integer(self, op, [a.first, others[0]], attribute)
+            return a._replace(first=first)
+        return None
+
     def cast(self, x: Any, kind: str) -> Any:
         """A number in another type."""
         if not is_vector(x):
             return super().cast(x, kind)
-        if isinstance(x, Lanes) or LLVM[kind] not in IN_VECTORS:
+        if isinstance(x, Lanes | Row) or LLVM[kind] not in IN_VECTORS:
             return self._lane_by_lane(lambda one: Emitter.cast(self, one, kind), [x])
         if scalar_type(x) == LLVM[kind]:
             return x
@@ -190,7 +244,8 @@ class VectorEmitter(Emitter):
         """One of two values."""
         if not any(map(is_vector, (condition, a, b))):
             return super().select(condition, a, b)
-        if isinstance(a, Lanes) or isinstance(b, Lanes) or scalar_type(a) not in IN_VECTORS:
+        lanes = any(isinstance(x, Lanes | Row) for x in (a, b))
+        if lanes or scalar_type(a) not in IN_VECTORS:
             return self._lane_by_lane(lambda *xs: Emitter.select(self, *xs), (condition, a, b))
         return super().select(condition, self.splat(a), self.splat(b))
 
@@ -200,6 +255,12 @@ class VectorEmitter(Emitter):
         """The pointer to an element."""
         if not (is_vector(pointer) or is_vector(offset)):
             return super().at(pointer, offset, element)
+        if isinstance(offset, Row) and not is_vector(pointer):
+            return offset._replace(
+                first=Emitter.at(self, pointer, offset.first, element), element=element
+            )
+        if isinstance(pointer, Row) and not is_vector(offset) and pointer.element == element:
+            return pointer._replace(first=Emitter.at(self, pointer.first, offset, element))
         return self._lane_by_lane(lambda p, k: Emitter.at(self, p, k, element), (pointer, offset))
 
     def _places(self, pointer: Any, offset: Any, element: str, lanes: bool) -> Sequence[Any]:
@@ -214,8 +275,38 @@ class VectorEmitter(Emitter):
             return self.load_at(Emitter.at(self, pointer, offset, element), element, scope)
         if lanes and element in FLOATS:
             return self._load_vector(Emitter.at(self, pointer, offset, element), element, scope)
+        if (row := self._row(pointer, offset, element, lanes)) is not None:
+            return self._load_row(row, scope)
         places = self._places(pointer, offset, element, lanes)
         return self.joined([self.load_at(at, element, scope) for at in places])
+
+    def _row(self, pointer: Any, offset: Any, element: str, lanes: bool) -> Row | None:
+        """The places of floats one after another, if they are that."""
+        if lanes or element not in FLOATS:
+            return None
+        at = VectorEmitter.at(self, pointer, offset, element)
+        return at if isinstance(at, Row) and at.element == element else None
+
+    def _load_row(self, row: Row, scope: Any) -> Any:
+        """What lies there; lanes that are no trip have what the first one has."""
+        x = self._masked("load", row, Handle("poison", vector_type(LLVM[row.element])), scope)
+        share, none = self.current.share, f"<{LANES} x i32> zeroinitializer"
+        first = share(x.type, f"shufflevector {x}, {x.type} poison, {none}")
+        return share(x.type, f"select {row.valid}, {x}, {first}")
+
+    def _masked(self, word: str, row: Row, x: Any, scope: Any) -> Any:
+        """Load or store where lanes are trips."""
+        kind = LLVM[row.element]
+        name = f"llvm.masked.{word}.v{LANES}{SUFFIX[kind]}.p0"
+        align, mask = f"i32 {SIZE[row.element]}", vector_type("i1")
+        if word == "load":
+            self.declared.add(f"declare {x.type} @{name}(ptr, i32, {mask}, {x.type})")
+            text = f"call {x.type} @{name}({row.first}, {align}, {row.valid}, {x})"
+            return self.current.emit(x.type, text + self._alias(scope))
+        self.declared.add(f"declare void @{name}({x.type}, ptr, i32, {mask})")
+        text = f"call void @{name}({x}, {row.first}, {align}, {row.valid})"
+        self.line(text + self._alias(scope))
+        return None
 
     def _load_vector(self, at: Any, element: str, scope: Any) -> Any:
         kind = vector_type(LLVM[element])
@@ -230,6 +321,8 @@ class VectorEmitter(Emitter):
         elif lanes and element in FLOATS:
             at = Emitter.at(self, pointer, offset, element)
             self.line(f"store {self.splat(x)}, {at}, align 8{self._alias(scope)}")
+        elif (row := self._row(pointer, offset, element, lanes)) is not None:
+            self._masked("store", row, self.splat(x), scope)
         else:
             places = self._places(pointer, offset, element, lanes)
             for at, part in zip(places, self.split(x)):
@@ -239,7 +332,7 @@ class VectorEmitter(Emitter):
         self, pointer: Any, offset: Any, g: Any, element: str, scope: Any, lanes: bool = False
     ) -> None:
         """Add to adjoints in memory; lanes may have the same."""
-        if lanes:
+        if lanes or self._row(pointer, offset, element, lanes) is not None:
             super().accumulate(pointer, offset, g, element, scope, lanes)
         elif is_vector(pointer) or is_vector(offset):
             zero = literal(0, "i64")
@@ -280,8 +373,8 @@ class VectorEmitter(Emitter):
 
     def push(self, k: int, at: Any, column: int, x: Any, moves: bool = True) -> None:
         """Keep a value."""
-        if isinstance(x, Lanes):
-            for j, part in enumerate(x):
+        if isinstance(x, Lanes | Row):
+            for j, part in enumerate(self.split(x)):
                 place = self.current.share("ptr", f"getelementptr inbounds i64, {at}, i64 {j}")
                 super().push(k, place, column, part)
         else:

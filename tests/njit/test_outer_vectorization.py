@@ -97,6 +97,41 @@ def carried(x, rows):
     return total
 
 
+@njit
+def layered(x, rows):
+    """State that lasts from row to row, of which each trip has elements of its own."""
+    n, d = rows.shape
+    state, last = np.ones((4, d)), np.empty(d)
+    total = 0.0
+    for t in range(n):
+        norm = 1.0
+        for i in range(d):
+            y = rows[t, i]
+            for layer in range(2):
+                gate = math.exp(-(y * x[layer] + state[2 * layer, i]))
+                state[2 * layer, i] = math.tanh(state[2 * layer + 1, i] * gate)
+                state[2 * layer + 1, i] += y / (1.0 + gate)
+                y = state[2 * layer, i]
+            last[i] = y
+            norm += math.exp(y)
+        for i in range(d):
+            total += math.log(norm) - last[i]
+    return total
+
+
+@njit
+def beyond_rows(x, length):
+    """Rows that are shorter than the loop, so that trips share elements of the next row."""
+    flat = np.ones(44)
+    rows = flat.reshape((44 // length, length))
+    for i in range(len(x)):
+        y = x[i]
+        for layer in range(2):
+            rows[layer, i] = math.exp(0.5 * rows[layer, i] * y) * x[i]
+            y += math.sin(rows[layer, i])
+    return np.sum(flat)
+
+
 def is_vectorized(f, args):
     kinds = call_words.kinds_of(list(args))
     return VECTOR in program_of(f, Request(kinds, floats(args))).text
@@ -109,6 +144,7 @@ CASES = {
         rng.normal(size=(4, 2)), rng.normal(size=n), rng.integers(-4, 4, n)
     ),
     filled_anew: lambda n: (rng.normal(size=4), rng.normal(size=(n, 4))),
+    layered: lambda n: (np.array([0.7, -0.4]), np.sin(np.arange(3.0 * n)).reshape((3, n))),
 }  # fmt: skip
 
 
@@ -118,6 +154,13 @@ def test_gradients_for_any_number_of_trips(f, n):
     args = CASES[f](n)
     check(f, args)
     assert is_vectorized(f, args)
+
+
+@pytest.mark.parametrize("length", [1, 4, LANES + 3])
+def test_rows_that_are_shorter_than_the_loop(length):
+    args = (np.cos(np.arange(LANES + 3.0)), length)
+    check(beyond_rows, args, compiled=True)
+    assert is_vectorized(beyond_rows, args)
 
 
 @pytest.mark.parametrize("f", CASES, ids=lambda f: f.__name__)

@@ -105,11 +105,20 @@ def _broadcast(kinds: Sequence[NumbaType], ndim: int) -> tuple[list[str], list[s
                 f" if n{d} != 1 and n{d} != {length}:",
                 "  raise ValueError",
                 f" n{d} = {length}",
-                f"s{k}_{d} = 0 if {length} == 1 else 1",
+                f"s{k}_{d} = {_step(length)}",
             ]
             index.append(f"{INDICES[d]} * s{k}_{d}")
         elements[k] = f"x{k}[{', '.join(index)}]" if own else f"x{k}[()]"
     return lines, [f"n{d}" for d in range(ndim)], elements
+
+
+def _step(length: str) -> str:
+    """How far an operand's index goes with that of the result: 0 for one element, else 1.
+
+    Where LLVM sees that, it has the index chosen in each trip, and finds no vectors; of a factor
+    that it does not know it makes a version of the loop in which it is one.
+    """
+    return f"({length} // 2) // max({length} // 2, 1)"
 
 
 def elementwise(text: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function:
@@ -144,7 +153,7 @@ def _into(target: NumbaType, value: NumbaType) -> tuple[str, list[str]]:
         own = f"a.shape[{d + target.ndim - value.ndim}]"
         lines += [
             f"if b.shape[{d}] != 1 and b.shape[{d}] != {own}:", " raise ValueError",
-            f"s{d} = 0 if b.shape[{d}] == 1 else 1",
+            f"s{d} = {_step(f'b.shape[{d}]')}",
         ]  # fmt: skip
         index.append(f"{INDICES[d + target.ndim - value.ndim]} * s{d}")
     return f"b[{', '.join(index) or '()'}]", lines

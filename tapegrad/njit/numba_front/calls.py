@@ -216,6 +216,9 @@ class Calls(ArrayCalls):
             raise Unsupported(f"`{key.__name__}` of {t}")
         best, *others = [self.cast(ops, of, t)[0] for ops, of in parts]
         for x in others:
+            if kind == "i64" and types.unliteral(t) != types.uint64:
+                best = self.emit("imax" if key is max else "imin", [best, x], kind)
+                continue
             f = operator.gt if key is max else operator.lt
             beyond = self.comparison(f, [x, best], [t, t])
             best = self.chosen(beyond, x, best)
