@@ -33,6 +33,7 @@ from tapegrad.njit.reverse_sweep import ReverseSweep
 from tapegrad.njit.runtime_text import SYMBOLS
 from tapegrad.njit.ssa_form import function_of
 from tapegrad.njit.sweep_frame import SweepFrame, Words
+from tapegrad.njit.tabulation import tabulate_functions
 from tapegrad.njit.three_address_code import Unsupported
 from tapegrad.njit.trip_counts import count_trips
 from tapegrad.njit.value_numbering import simplify
@@ -83,6 +84,7 @@ class DerivativeProgram:
             simplify(function)
             count_trips(function)
             if not request.checkpoints and self.vectorizes:
+                tabulate_functions(function)
                 vectorize_outer_loops(function)
                 check_divisors_late(function)
             self.written = _written(function)

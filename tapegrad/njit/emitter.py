@@ -49,7 +49,7 @@ class BlockCode(ScalarCode):
 def scalar_type(x: Any) -> str:
     """The type of a number, or of those in a vector."""
     type: str = x.type
-    return type[5:-1] if type[0] == "<" else type
+    return type[1:-1].split(" x ")[1] if type[0] == "<" else type
 
 
 class Cell(tuple[str, str]):

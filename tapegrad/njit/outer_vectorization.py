@@ -1,4 +1,4 @@
-"""Vectorise outer loops: eight trips side by side, one in each lane of a vector.
+"""Vectorise outer loops: eight or sixteen trips side by side, one in each lane of a vector.
 
 LLVM makes vectors of innermost loops alone.  Rows of data that are independent of each other, with
 a sum in order or a recurrence within each, are found here, in SSA form and before anything is said
@@ -9,17 +9,20 @@ one, computes what the first of its lanes does and adds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tapegrad.compiler.llvm.scalar_ops import calls
 from tapegrad.njit.if_conversion import Branch, branch_of, convert
 from tapegrad.njit.own_places import OwnPlaces
 from tapegrad.njit.partials import is_row
 from tapegrad.njit.private_memory import PrivateMemory
+from tapegrad.njit.tabulation import Invariant, invariant_in, loops_around, tabulated
 from tapegrad.njit.three_address_code import FLOATS
+from tapegrad.njit.trip_order import distance
 from tapegrad.njit.values import LANES, Block, Function, Loop, Value
 
 GATHER, CALL = 4, 10  # how much a load of all lanes is, and a function; in additions
+SHORT = 12  # operations of which two vectors are computed side by side
 ALLOWED = (
     "load", "store", "gep", "alloc", "cast", "select", "require", "wrap", "not", "iadd", "isub",
     "imul", "imax", "imin", "iabs", "ifloordiv", "imod", "iand", "ior", "ixor", "ishl", "ishr",
@@ -30,25 +33,37 @@ ALLOWED = (
 def vectorize_outer_loops(function: Function) -> None:
     """Vectorise the outermost loops that can be."""
     done: set[Loop] = set()
+    function.lanes = 2 * LANES if _is_short(function) else LANES
     for loop in sorted(function.loops, key=lambda x: x.depth):
         if loop.parent in done:
             done.add(loop)
         elif (found := _OuterLoop(function, loop)).usable():
-            found.vectorize()
-            done.add(loop)
+            filled = {x for one in found.packed.values() if (x := tabulated(function, one))}
+            function.number_positions()
+            if not filled or (found := _OuterLoop(function, loop, filled)).usable():
+                found.vectorize()
+                done.add(loop)
     function.number_positions()
+
+
+def _is_short(function: Function) -> bool:
+    """Whether loops compute so little that each operation waits for the one before it."""
+    inside = [v for b in function.blocks if b.loop is not None for v in b.instructions]
+    work = [v for v in inside if is_row(v.op) and v.type in FLOATS]
+    return len(work) <= SHORT and not any(calls(v.op) for v in work)
 
 
 class _OuterLoop:
     """A loop, and what is known of the values in it."""
 
-    def __init__(self, function: Function, loop: Loop) -> None:
-        self.function, self.loop = function, loop
+    def __init__(self, function: Function, loop: Loop, filled: Collection[Loop] = ()) -> None:
+        self.function, self.loop, self.filled = function, loop, filled
         self.blocks = [b for b in function.blocks if b in loop.blocks]  # in order
         self.readers: dict[Value, list[Value]] = {}
         self.varying: set[Value] = set()
         self.branches: dict[Block, Branch] = {}
         self.sums: dict[Value, dict[Value, Value]] = {}  # by the phi: additions in a row, terms
+        self.packed: dict[Value, Invariant] = {}  # loads that are the same in a loop within
 
     # -- whether it can be -------------------------------------------------------------------
 
@@ -83,7 +98,7 @@ class _OuterLoop:
         loop, header = self.loop, self.loop.header
         if loop.count is None or len(loop.exits) != 1 or loop.exits[0].predecessors != [header]:
             return False
-        if loop.count.op == "const" and loop.count.attribute < LANES:
+        if loop.count.op == "const" and loop.count.attribute < self.function.lanes:
             return False
         self.condition, (_, self.after) = header.operands[0], self._arguments(loop.number)
         if set(header.instructions) != {self.condition, self.after}:
@@ -150,7 +165,8 @@ class _OuterLoop:
         """Whether LLVM would find no vectors: there is a loop within, or places are looked up."""
         inner = [x for x in self.function.loops if x.header in self.loop.blocks][1:]
         if inner:
-            parents = {x.parent for x in inner}
+            parents = {x.parent for x in inner} | set(self.filled)
+            self.packed = {v: x for v in self._instructions() if (x := self._to_pack(v))}
             return all(self._computes(x) for x in inner if x not in parents)
         looked_up = {v for v in self.varying if v.op == "load"}
         for block in self.blocks:
@@ -158,6 +174,16 @@ class _OuterLoop:
                 if v.op != "load" and looked_up.intersection(v.args) and v.type in ("i64", "ptr"):
                     looked_up.add(v)
         return any(v.op == "load" and looked_up.intersection(v.args) for v in self._instructions())
+
+    def _to_pack(self, v: Value) -> Invariant | None:
+        """A load of all lanes that a loop within does again in each trip."""
+        if v.op != "load" or v not in self.varying or v.home.loop in self.filled:
+            return None
+        if any(x.holds(v) for x in self.private) or distance(v.args[1], self.loop) == 1:
+            return None
+        within = [x for x in loops_around(v) if x is not self.loop and x.header in self.loop.blocks]
+        found = (invariant_in(self.function, v, x) for x in reversed(within) if _is_long(x))
+        return next((x for x in found if x is not None), None)
 
     def _computes(self, loop: Loop) -> bool:
         """Whether an innermost loop computes enough for what it loads lane by lane."""
@@ -170,6 +196,7 @@ class _OuterLoop:
         gathers = [
             v for v in inside
             if v.op == "load" and self.varying.intersection(v.args) and moving.intersection(v.args)
+            and v not in self.packed and distance(v.args[1], self.loop) != 1
         ]  # fmt: skip
         work = sum(CALL if calls(v.op) else 1 for v in inside if is_row(v.op) and v.type in FLOATS)
         return work >= GATHER * len(gathers)
@@ -195,12 +222,12 @@ class _OuterLoop:
     # -- the vectors -------------------------------------------------------------------------
 
     def vectorize(self) -> None:
-        """Let a trip be of eight."""
+        """Let a trip be of as many as there are lanes."""
         for v in self.varying:
             v.varying = True
         for loop in self.function.loops:
             if loop.header in self.loop.blocks:
-                loop.width = LANES
+                loop.width = self.function.lanes
         self._count_in_lanes()
         for memory in self.private:
             memory.widen()
@@ -243,7 +270,7 @@ class _OuterLoop:
 
     def _chunks(self, count: Value) -> tuple[Value, Value]:
         """How many trips go side by side, and how often; one where rows are too short for that."""
-        step, before = self.function.const(LANES, "i64"), self.loop.preheader
+        step, before = self.function.const(self.function.lanes, "i64"), self.loop.preheader
         added: list[Value] = []
         for row in dict.fromkeys(x.row for x in self.own if x.row is not None):
             short = self._made(before, "lt", [row, count], "i1")
@@ -267,6 +294,12 @@ class _OuterLoop:
             v.home.instructions.remove(v)
         phi.args = [made if a is last else a for a in phi.args]
         self.function.sums |= {phi, made}
+
+
+def _is_long(loop: Loop) -> bool:
+    """Whether a loop may have trips enough for that to pay which is done once for all of them."""
+    count = loop.count
+    return count is None or count.op != "const" or count.attribute >= GATHER
 
 
 def _always(loop: Loop) -> set[Block]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tapegrad.njit.values import LANES, Function, Loop, Value, dominates
+from tapegrad.njit.values import Function, Loop, Value, dominates
 
 
 class PrivateMemory:
@@ -84,7 +84,7 @@ class PrivateMemory:
                 lane.varying = v.args[1].varying = True
 
     def _times_lanes(self, x: Value, reader: Value) -> Value:
-        made = self._before(reader, "imul", [x, self.function.const(LANES, "i64")])
+        made = self._before(reader, "imul", [x, self.function.const(self.function.lanes, "i64")])
         made.varying = x.varying
         return made
 

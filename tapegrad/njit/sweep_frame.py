@@ -91,7 +91,7 @@ class SweepFrame:
         emitter: VectorEmitter, value: bool = True, moved: Collection[int] | None = None,
     ) -> None:  # fmt: skip
         self.function, self.activity, self.plan = function, activity, plan
-        self.emitter = emitter
+        self.emitter, emitter.lanes = emitter, function.lanes
         self.words = Words(function, activity, value)
         emitter.interface(len(self.words.inputs), len(self.words.outputs))
         self.status = emitter.cell("i64", True)

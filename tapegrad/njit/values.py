@@ -7,7 +7,7 @@ from typing import Any
 
 from tapegrad.njit.three_address_code import CodeBlock, SourceLine
 
-LANES = 8  # trips of an outer loop that are computed side by side
+LANES = 8  # trips of an outer loop that are computed side by side; twice as many of short ones
 
 
 class Value:
@@ -131,6 +131,7 @@ class Function:
         self.alias_classes: dict[Value, Value] = {}
         self._constants: dict[tuple[Any, str], Value] = {}
         self.sums: set[Value] = set()  # over lanes
+        self.lanes = LANES
         # By a store into memory of all trips: whether a lane is a trip.
         self.masked: dict[Value, Value] = {}
 

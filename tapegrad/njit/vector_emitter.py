@@ -55,11 +55,6 @@ def is_vector(x: Any) -> bool:
     return isinstance(x, Lanes | Row) or x.type[0] == "<"
 
 
-def vector_type(type: str) -> str:
-    """The type of vectors of a type."""
-    return f"<{LANES} x {type}>"
-
-
 def _on_vectors(function: str) -> bool:
     return function in branching_vectors.branching() or has_vector_form(function)
 
@@ -70,20 +65,27 @@ class VectorEmitter(Emitter):
     def __init__(self) -> None:
         super().__init__()
         self.functions: set[str] = set()  # that are called on vectors
+        self.lanes = LANES
         self._pieces = 0
 
     # -- lanes -------------------------------------------------------------------------------
+
+    def vector(self, type: str) -> str:
+        """The type of vectors of a type."""
+        return f"<{self.lanes} x {type}>"
 
     def splat(self, x: Any) -> Any:
         """A vector of one number; vectors are as they were."""
         if is_vector(x):
             return x
-        kind = vector_type(x.type)
+        kind = self.vector(x.type)
         if x.name[0] != "%":
             return Handle(f"splat ({x})", kind)
         share = self.current.share
         one = share(kind, f"insertelement {kind} poison, {x}, i64 0")
-        return share(kind, f"shufflevector {one}, {kind} poison, <{LANES} x i32> zeroinitializer")
+        return share(
+            kind, f"shufflevector {one}, {kind} poison, <{self.lanes} x i32> zeroinitializer"
+        )
 
     def split(self, x: Any) -> Sequence[Any]:
         """What is in each lane."""
@@ -92,13 +94,13 @@ class VectorEmitter(Emitter):
         if isinstance(x, Row):
             return self._lanes_of(x)
         if not is_vector(x):
-            return [x] * LANES
+            return [x] * self.lanes
         share, kind = self.current.share, scalar_type(x)
-        return [share(kind, f"extractelement {x}, i64 {k}") for k in range(LANES)]
+        return [share(kind, f"extractelement {x}, i64 {k}") for k in range(self.lanes)]
 
     def _lanes_of(self, row: Row) -> list[Any]:
         found = [row.first]
-        for k in range(1, LANES):
+        for k in range(1, self.lanes):
             far = literal(k, "i64")
             if row.element:
                 next = Emitter.at(self, row.first, far, row.element)
@@ -112,7 +114,7 @@ class VectorEmitter(Emitter):
         kind = parts[0].type
         if kind not in IN_VECTORS:
             return Lanes(parts)
-        found = Handle("poison", vector_type(kind))
+        found = Handle("poison", self.vector(kind))
         for k, x in enumerate(parts):
             found = self.current.share(found.type, f"insertelement {found}, {x}, i64 {k}")
         return found
@@ -130,10 +132,10 @@ class VectorEmitter(Emitter):
         if found is None or not all(map(_on_vectors, code.used)):
             return None
         self.functions |= code.used
-        self.current.lines += [widened(line, LANES) for line in code.lines]
+        self.current.lines += [widened(line, self.lanes) for line in code.lines]
         if found.name[0] != "%":
             return self.splat(found)
-        return Handle(found.name, vector_type(found.type))
+        return Handle(found.name, self.vector(found.type))
 
     def over_lanes(self, g: Any) -> Any:
         """The sum over all lanes, in any order."""
@@ -141,19 +143,19 @@ class VectorEmitter(Emitter):
             return g
         kind = scalar_type(g)
         start = literal(-0.0, kind)
-        name = f"llvm.vector.reduce.fadd.v{LANES}{SUFFIX[kind]}"
+        name = f"llvm.vector.reduce.fadd.v{self.lanes}{SUFFIX[kind]}"
         self.declared.add(f"declare {kind} @{name}({kind}, {g.type})")
         return self.current.emit(kind, f"call {ADDED} {kind} @{name}({start}, {g})")
 
     def _all(self, condition: Any) -> Any:
-        name = f"llvm.vector.reduce.and.v{LANES}i1"
+        name = f"llvm.vector.reduce.and.v{self.lanes}i1"
         self.declared.add(f"declare i1 @{name}({condition.type})")
         return self.current.share("i1", f"call i1 @{name}({condition})")
 
     def of_lanes(self, op: str, args: Sequence[Any], signs: Any) -> Any:
         """The number of each lane; the trip in each, whether it is one; a sum, trip by trip."""
         if op == "lane":
-            return Lanes([literal(k, "i64") for k in range(LANES)])
+            return Lanes([literal(k, "i64") for k in range(self.lanes)])
         if op == "lane_sum":
             return self._in_order(*args, signs=signs)
         valid = self._are_trips(*args)
@@ -161,23 +163,23 @@ class VectorEmitter(Emitter):
 
     def _trips(self, first: Any, count: Any) -> tuple[Any, ...]:
         """Whether each lane is a trip."""
-        lanes = [literal(k, "i64") for k in range(LANES)]
+        lanes = [literal(k, "i64") for k in range(self.lanes)]
         numbers = [self.integer("iadd", [first, k], "nsw") for k in lanes]
         return tuple(self.apply("lt", x, count) for x in numbers)
 
     def _are_trips(self, first: Any, count: Any) -> Any:
         """Whether the lanes are trips, in one vector."""
-        share, kind = self.current.share, vector_type("i64")
-        lanes = ", ".join(f"i64 {k}" for k in range(LANES))
+        share, kind = self.current.share, self.vector("i64")
+        lanes = ", ".join(f"i64 {k}" for k in range(self.lanes))
         numbers = share(kind, f"add nsw {self.splat(first)}, <{lanes}>")
-        return share(vector_type("i1"), f"icmp slt {numbers}, {self.splat(count).name}")
+        return share(self.vector("i1"), f"icmp slt {numbers}, {self.splat(count).name}")
 
     def _in_order(self, start: Any, valid: Any, *terms: Any, signs: Sequence[int]) -> Any:
         found, added = start, []
         for x, sign in zip(terms, signs):  # zeros that change no sum, by their signs
             zero = literal(-0.0 if sign > 0 else 0.0, scalar_type(x))
             added.append(self.split(self.select(valid, x, zero)))
-        for k in range(LANES):
+        for k in range(self.lanes):
             for parts, sign in zip(added, signs):
                 found = Emitter.apply(self, "add" if sign > 0 else "sub", found, parts[k])
         return found
@@ -267,7 +269,7 @@ class VectorEmitter(Emitter):
         if not lanes:
             return self.split(VectorEmitter.at(self, pointer, offset, element))
         first = Emitter.at(self, pointer, offset, element)
-        return [Emitter.at(self, first, literal(k, "i64"), element) for k in range(LANES)]
+        return [Emitter.at(self, first, literal(k, "i64"), element) for k in range(self.lanes)]
 
     def load(self, pointer: Any, offset: Any, element: str, scope: Any, lanes: bool = False) -> Any:
         """An element, or one for each lane."""
@@ -289,16 +291,16 @@ class VectorEmitter(Emitter):
 
     def _load_row(self, row: Row, scope: Any) -> Any:
         """What lies there; lanes that are no trip have what the first one has."""
-        x = self._masked("load", row, Handle("poison", vector_type(LLVM[row.element])), scope)
-        share, none = self.current.share, f"<{LANES} x i32> zeroinitializer"
+        x = self._masked("load", row, Handle("poison", self.vector(LLVM[row.element])), scope)
+        share, none = self.current.share, f"<{self.lanes} x i32> zeroinitializer"
         first = share(x.type, f"shufflevector {x}, {x.type} poison, {none}")
         return share(x.type, f"select {row.valid}, {x}, {first}")
 
     def _masked(self, word: str, row: Row, x: Any, scope: Any) -> Any:
         """Load or store where lanes are trips."""
         kind = LLVM[row.element]
-        name = f"llvm.masked.{word}.v{LANES}{SUFFIX[kind]}.p0"
-        align, mask = f"i32 {SIZE[row.element]}", vector_type("i1")
+        name = f"llvm.masked.{word}.v{self.lanes}{SUFFIX[kind]}.p0"
+        align, mask = f"i32 {SIZE[row.element]}", self.vector("i1")
         if word == "load":
             self.declared.add(f"declare {x.type} @{name}(ptr, i32, {mask}, {x.type})")
             text = f"call {x.type} @{name}({row.first}, {align}, {row.valid}, {x})"
@@ -309,7 +311,7 @@ class VectorEmitter(Emitter):
         return None
 
     def _load_vector(self, at: Any, element: str, scope: Any) -> Any:
-        kind = vector_type(LLVM[element])
+        kind = self.vector(LLVM[element])
         return self.current.emit(kind, f"load {kind}, {at}, align 8{self._alias(scope)}")
 
     def store(
@@ -349,8 +351,8 @@ class VectorEmitter(Emitter):
         if not lanes:
             return Emitter.cell(self, kind, zeroed)
         if LLVM[kind] not in IN_VECTORS:
-            return Lanes([Emitter.cell(self, kind, zeroed) for _ in range(LANES)])
-        name, type = f"%c{self._cells}", vector_type(LLVM[kind])
+            return Lanes([Emitter.cell(self, kind, zeroed) for _ in range(self.lanes)])
+        name, type = f"%c{self._cells}", self.vector(LLVM[kind])
         self._cells += 1
         self.head.append(f"{name} = alloca {type}")
         if zeroed:
@@ -378,8 +380,8 @@ class VectorEmitter(Emitter):
                 place = self.current.share("ptr", f"getelementptr inbounds i64, {at}, i64 {j}")
                 super().push(k, place, column, part)
         else:
-            if x.type == vector_type("i1"):
-                x = self.current.share(vector_type("i64"), f"zext {x} to {vector_type('i64')}")
+            if x.type == self.vector("i1"):
+                x = self.current.share(self.vector("i64"), f"zext {x} to {self.vector('i64')}")
             super().push(k, at, column, x)
 
     def pop(
@@ -391,19 +393,24 @@ class VectorEmitter(Emitter):
         if LLVM[kind] not in IN_VECTORS:
             share = self.current.share
             places = [
-                share("ptr", f"getelementptr inbounds i64, {at}, i64 {j}") for j in range(LANES)
+                share("ptr", f"getelementptr inbounds i64, {at}, i64 {j}")
+                for j in range(self.lanes)
             ]
             return Lanes([Emitter.pop(self, k, p, column, kind) for p in places])
-        type = vector_type("i64" if kind == "i1" else LLVM[kind])
+        type = self.vector("i64" if kind == "i1" else LLVM[kind])
         alias = self._alias(("stack", k, column))
         x = self.current.emit(type, f"load {type}, {at}, align 8{alias}")
-        to = vector_type("i1")
+        to = self.vector("i1")
         return self.current.emit(to, f"trunc {x} to {to}") if kind == "i1" else x
 
     def definitions(self, used: set[str]) -> str:
         """The functions that are called, on vectors too."""
         offered = set(filter(branching_vectors.has_variant, used))
         ours = set(filter(branching_vectors.branching().__contains__, self.functions))
-        scalar = branching_vectors.with_variants(super().definitions(used | ours), offered, LANES)
+        scalar = branching_vectors.with_variants(
+            super().definitions(used | ours), offered, self.lanes
+        )
         vectors = self.functions | offered
-        return f"{scalar}\n{branching_vectors.definitions(vectors, LANES)}" if vectors else scalar
+        return (
+            f"{scalar}\n{branching_vectors.definitions(vectors, self.lanes)}" if vectors else scalar
+        )

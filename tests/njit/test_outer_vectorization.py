@@ -15,8 +15,7 @@ from tests.njit.checking import check, floats
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
 rng = np.random.default_rng(3)
-VECTOR = f"<{LANES} x double>"
-COUNTS = (0, 1, LANES - 1, LANES, LANES + 1, 3 * LANES - 2)
+COUNTS = (0, 1, LANES - 1, LANES, LANES + 1, 2 * LANES, 2 * LANES + 1, 5 * LANES - 2)
 
 
 @njit
@@ -134,7 +133,10 @@ def beyond_rows(x, length):
 
 def is_vectorized(f, args):
     kinds = call_words.kinds_of(list(args))
-    return VECTOR in program_of(f, Request(kinds, floats(args))).text
+    program = program_of(f, Request(kinds, floats(args)))
+    lanes = program.plan.function.lanes
+    assert lanes == (2 * LANES if f is horner else LANES)
+    return f"<{lanes} x double>" in program.text
 
 
 CASES = {
