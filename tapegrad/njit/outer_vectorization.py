@@ -262,11 +262,26 @@ class _OuterLoop:
                     v.args = [new.get(a, a) for a in v.args]
             if block is not loop.header:
                 block.operands = [new.get(a, a) for a in block.operands]
+        self.function.rows |= {index, self.valid, *self._rows(index)}
         number.varying, first.varying = False, False
         index.varying = self.valid.varying = after.varying = True
         body.instructions[:0] = [*added, index, self.valid, after]
         self.condition.args = [number, chunks]
         loop.count = loop.trips[loop.exits[0]] = chunks
+
+    def _rows(self, index: Value) -> set[Value]:
+        """The numbers of the trips, with something added that all of them share."""
+        found = {index}
+        for block in self.blocks:
+            for v in block.instructions:
+                moved = [a for a in v.args if a in found]
+                others = [a for a in v.args if a not in found]
+                if v.op in ("iadd", "imul") and len(moved) == len(others) == 1:
+                    (other,) = others
+                    one = other.op == "const" and other.attribute == 1
+                    if one if v.op == "imul" else other not in self.varying:
+                        found.add(v)
+        return found
 
     def _chunks(self, count: Value) -> tuple[Value, Value]:
         """How many trips go side by side, and how often; one where rows are too short for that."""

@@ -105,7 +105,9 @@ class ReversePlan:
         key = (v, place)
         if key not in self._memo:
             found = frozenset[Value]()
-            if v.home.loop is not place.block.loop:
+            if v in self.function.rows:
+                found = found.union(*(self._wanted(a, place) for a in v.args))
+            elif v.home.loop is not place.block.loop:
                 for block in self.child(v.home.loop, place.block).exits:
                     found |= self._wanted(v, Place(block, 0))
             else:
@@ -193,6 +195,9 @@ class ReversePlan:
         """Keep a value or not; returns what has to be at hand for that, and where."""
         block = place.block
         if v.home.loop is not block.loop:
+            if v in self.function.rows:
+                self.again[v] = None
+                return [(a, place) for a in v.args]
             inner = self.child(v.home.loop, block)
             for leaving in inner.exits:
                 self.invariants.setdefault(leaving, {})[v] = inner

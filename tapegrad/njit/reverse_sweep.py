@@ -129,7 +129,7 @@ class ReverseSweep:
             found = emitter.get(frame.counters[loop])
         elif loop is None:
             found = emitter.get(frame.variables[v])
-        elif loop is not self.block.loop:
+        elif loop is not self.block.loop and v not in frame.function.rows:
             found = emitter.get(self.invariants[v, self.plan.child(loop, self.block)])
         elif v in self.plan.stacked:
             found = self._popped(v, loop)

@@ -132,6 +132,8 @@ class Function:
         self._constants: dict[tuple[Any, str], Value] = {}
         self.sums: set[Value] = set()  # over lanes
         self.lanes = LANES
+        # Integers of which each lane has the next one: they are computed wherever they are read.
+        self.rows: set[Value] = set()
         # By a store into memory of all trips: whether a lane is a trip.
         self.masked: dict[Value, Value] = {}
 
