@@ -10,7 +10,7 @@ be taken, and need not grow again.
 
 RAISED, NO_MEMORY = 1, 2  # what a sweep returns where it does not come to its end
 MOST = 1 << 45  # elements of an array, slots of a stack
-KEPT = 1 << 24  # bytes of a stack that stays
+KEPT = 1 << 23  # bytes of a stack that stays
 SYMBOLS = ("malloc", "calloc", "realloc", "free")
 
 RUNTIME = f"""\
