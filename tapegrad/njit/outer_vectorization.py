@@ -262,7 +262,7 @@ class _OuterLoop:
                     v.args = [new.get(a, a) for a in v.args]
             if block is not loop.header:
                 block.operands = [new.get(a, a) for a in block.operands]
-        self.function.rows |= {index, self.valid, *self._rows(index)}
+        self.function.rows |= self._rows(index)
         number.varying, first.varying = False, False
         index.varying = self.valid.varying = after.varying = True
         body.instructions[:0] = [*added, index, self.valid, after]
