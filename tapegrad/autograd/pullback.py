@@ -90,7 +90,7 @@ class Values:
         conjugate: that of a vjp, (g J)*, is conj(vjp(conj(g))).
         """
         op = self.op
-        analytic = op.complex is ANALYTIC and is_complex(g)
+        analytic = op.complex is ANALYTIC and self.complex_adjoint(g)
         if op.kind is ELEMENTWISE:
             partial = self.evaluate(k)
             if analytic:
@@ -100,6 +100,14 @@ class Values:
             found = conjugate(self.evaluate(k, conj(g)))
         else:
             found = self.evaluate(k, g)
+        return self.fitted(found, k)
+
+    def complex_adjoint(self, g: Any) -> bool:
+        """Whether the adjoint of the result is complex."""
+        return is_complex(g)
+
+    def fitted(self, found: Any, k: int) -> Any:
+        """Undo broadcasting and casting of a contribution to the adjoint of operand k."""
         return fit(found, self.spec(k))
 
 

@@ -53,8 +53,25 @@ def raise_cause(error: ValueError) -> None:
 _ours: dict[int, tuple[bool, CodeType]] = {}
 
 
-def user_line(above: int = 0) -> tuple[str, int]:
-    """The line of the user's program that is being run; that many callers are the library's."""
+Place = tuple[CodeType, int] | None  # an instruction of the user's program; None: unknown
+
+
+def line_of(place: Place) -> tuple[str, int]:
+    """The file and the line of an instruction."""
+    if place is None:
+        return "unknown", 0
+    code, at = place
+    lines = [line for start, end, line in code.co_lines() if start <= at < end]
+    return code.co_filename, (lines and lines[0]) or code.co_firstlineno
+
+
+def user_line() -> tuple[str, int]:
+    """The line of the user's program that is being run."""
+    return line_of(user_place())
+
+
+def user_place(above: int = 0) -> Place:
+    """The instruction of the user's program that is run; that many callers are the library's."""
     frame: Any = sys._getframe(2 + above)
     while frame is not None:
         code = frame.f_code
@@ -63,6 +80,6 @@ def user_line(above: int = 0) -> tuple[str, int]:
             name = frame.f_globals.get("__name__", "")
             ours = _ours[id(code)] = name.partition(".")[0] == "tapegrad", code
         if not ours[0]:
-            return code.co_filename, frame.f_lineno
+            return code, frame.f_lasti
         frame = frame.f_back
-    return "unknown", 0
+    return None

@@ -26,7 +26,7 @@ from tapegrad.dispatch.dispatch import MANY_CALLS, count_call, note_many_calls, 
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.record_layout import classes, matrix_layout
-from tapegrad.ops.core import Formula, Op
+from tapegrad.ops.core import NO_PARAMS, Formula, Op
 from tapegrad.ops.elementwise import Lazy
 from tapegrad.ops.linalg import matrix_products
 from tapegrad.tape.shape_table import shapes
@@ -89,6 +89,24 @@ def as_operand(x: Any) -> Any:
     )
 
 
+def general(op: Op, *given: Any) -> Tensor:
+    """Run an elementwise operation on the general path, or have a trace record it."""
+    found = traced(op, given, NO_PARAMS, 3)
+    return run(op, tuple([as_operand(x) for x in given]), {}) if found is None else found
+
+
+def traced(op: Op, given: tuple[Any, ...], params: dict[str, Any], above: int = 2) -> Tensor | None:
+    """What an operation gives under a trace that records it at once, if it does.
+
+    So many callers are the library's.
+    """
+    levels = current.tape.levels
+    if not levels or not levels[-1].traces:
+        return None
+    found: Tensor | None = levels[-1].quick(op, given, params, above)
+    return found
+
+
 def add_debt(tape: Tape, number: int) -> None:
     """Account for a result with a large shape (one with an odd number)."""
     tape.add_debt(8 * shapes.counts[number])
@@ -128,7 +146,7 @@ def _unary(op: Op) -> Callable[[Any], Tensor]:
 
     def function(input: Any) -> Tensor:
         if type(input) is not Tensor:
-            return run(op, (as_operand(input),), {})
+            return general(op, input)
         s = input._s
         tape = current.tape
         home = input._home
@@ -172,7 +190,7 @@ def _unary(op: Op) -> Callable[[Any], Tensor]:
 
 def ternary(op: Op) -> None:
     """Give an operation of three operands a fast path, which for now is the general one."""
-    _set_short(op, lambda a, b, c: run(op, (as_operand(a), as_operand(b), as_operand(c)), {}))
+    _set_short(op, lambda a, b, c: general(op, a, b, c))
 
 
 def pair(s: int, sb: int) -> Pair:
@@ -230,7 +248,7 @@ def flipped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
     if not all(isinstance(f, Formula) for f in op.formulas):
-        return lambda input, other: run(op, (as_operand(input), as_operand(other)), {})
+        return lambda input, other: general(op, input, other)
     ufunc = op.forward
     (aa, ab, ay), (ba, bb, by) = op.saves
     keeps = any((aa, ab, ay, ba, bb, by))
@@ -252,7 +270,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
             a = constant(float(input))
             p = s = 0
         else:
-            return run(op, (as_operand(input), as_operand(other)), {})
+            return general(op, input, other)
         kind = type(other)
         if kind is Tensor:
             home = other._home
@@ -268,7 +286,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
             if sb != s and (sb is None or b.size >= SHORT):  # of the same shape it is as small
                 sb = number(b)
         else:
-            return run(op, (as_operand(input), as_operand(other)), {})
+            return general(op, input, other)
         aux = 0
         if s == sb:
             word = plain
@@ -366,7 +384,8 @@ def _matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, A
                 return otherwise(input, other)  # where arrays are promoted, and Tensors are not
             other = wrap_operand(other)
         if type(input) is not Tensor or type(other) is not Tensor:
-            return otherwise(input, other)
+            found = traced(op, (input, other), NO_PARAMS)
+            return otherwise(input, other) if found is None else found
         tape = current.tape
         home = other._home
         if home is not None and home is not tape:

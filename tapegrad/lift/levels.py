@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tapegrad.base.call_site import raise_cause
+from tapegrad.ops.core import Op
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 
@@ -53,6 +54,12 @@ class Level:
         """
         own = levels_of(tensors)
         return _Levels([at for at in current.tape.levels if at in own or at.traces])
+
+    def quick(
+        self, op: Op, args: tuple[Any, ...], params: dict[str, Any], above: int
+    ) -> Tensor | None:
+        """Trace an operation, at a level that traces, if all about it is seen at once."""
+        raise NotImplementedError
 
     def note_created(self, t: Tensor) -> None:
         """Note a Tensor that was made here from data."""

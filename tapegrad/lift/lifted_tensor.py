@@ -307,8 +307,12 @@ def _made(tensors: Any, at: Level) -> str:
 
 def _attach_view(t: Lifted, parent: Any, op: Op, params: dict[str, Any]) -> None:
     """Note the base of a lifted view: lifting it higher must lift the base."""
-    if not (isinstance(parent, Lifted) and _shared(t, parent)):
-        return
+    if isinstance(parent, Lifted) and _shared(t, parent):
+        attach_view(t, parent, op, params)
+
+
+def attach_view(t: Lifted, parent: Lifted, op: Op, params: dict[str, Any]) -> None:
+    """Note that a lifted Tensor is a view of another one."""
     home: Any = parent._home
     t._home = view = _new_view(View)
     if home is None:

@@ -38,6 +38,7 @@ from tapegrad.tape.shape_table import Shape
 from tapegrad.tape.tape import Tape
 
 Params = dict[str, Any]
+NO_PARAMS: Params = {}  # in place of one more empty dict
 ELEMENTWISE, LINEAR, CUSTOM = "elementwise", "linear", "custom"
 ANALYTIC, REAL, OWN = "analytic", "real", "own"  # the facet `complex`
 table: dict[str, Op] = {}

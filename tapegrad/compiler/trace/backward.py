@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.pullback import Values
-from tapegrad.base.call_site import user_line
+from tapegrad.autograd.pullback import Values, fit
+from tapegrad.base.call_site import user_place
 from tapegrad.compiler.ir.control_ops import REGION, Bundle
 from tapegrad.compiler.trace import control_vjp
 from tapegrad.compiler.trace.rewrite_swept import rewritten
@@ -16,7 +16,7 @@ from tapegrad.compiler.trace.trace import Trace
 from tapegrad.compiler.trace.trace_redirect import redirected
 from tapegrad.lift.lifted_tensor import zeros_like
 from tapegrad.ops import elementwise as e
-from tapegrad.ops.core import Formula, Spec
+from tapegrad.ops.core import Spec
 from tapegrad.tensor import Tensor
 
 
@@ -33,7 +33,7 @@ def swept(
             weight = trace.fixed(np.ones(root._a.shape, root._a.dtype))
         _accumulate(adjoints, trace.position(root), weight)
     if adjoints:
-        before, trace.line = trace.line, trace.line or user_line()
+        before, trace.line = trace.line, trace.line or user_place()
         try:
             adjoints = rewritten(trace, adjoints, set(targets))
             _sweep(trace, adjoints, set(targets))
@@ -53,20 +53,12 @@ def _accumulate(adjoints: dict[int, Any], position: int, g: Any) -> None:
 
 def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
     """Sweep in reverse over the records between the targets and the roots."""
-    top, bottom = max(adjoints), min(targets)
-    leads = [False] * (top + 1 - bottom)
-    for position in range(bottom, top + 1):
-        leads[position - bottom] = position in targets or any(
-            a >= bottom and leads[a - bottom] for a in trace.feeding(position)
-        )
-
-    def wanted(a: int) -> bool:
-        return a >= bottom and leads[a - bottom]
-
+    leads = _leading(trace, adjoints, targets)
+    wanted = leads.__contains__
     known: dict[int, Tensor] = {}
     parts: dict[int, dict[int, Tensor]] = {}
-    for position in range(top, bottom - 1, -1):
-        if not leads[position - bottom] or not (position in adjoints or position in parts):
+    for position in sorted(leads, reverse=True):
+        if not (position in adjoints or position in parts):
             continue
         g = adjoints.get(position) if position in targets else adjoints.pop(position, None)
         if position in trace.blocked:
@@ -82,6 +74,23 @@ def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
             _accumulate(adjoints, a, more)
 
 
+def _leading(trace: Trace, roots: Iterable[int], targets: set[int]) -> set[int]:
+    """The records from which gradients pass from a root to a target."""
+    feeding, bottom = trace.feeding, min(targets)
+    live = set(roots)
+    todo = list(live)
+    while todo:
+        for a in feeding(todo.pop()):
+            if a >= bottom and a not in live:
+                live.add(a)
+                todo.append(a)
+    found: set[int] = set()
+    for position in sorted(live):
+        if position in targets or not found.isdisjoint(feeding(position)):
+            found.add(position)
+    return found
+
+
 def _contributions(
     trace: Trace, position: int, g: Any, wanted: Callable[[int], bool], known: dict[int, Tensor]
 ) -> list[tuple[int, Any]]:
@@ -93,15 +102,12 @@ def _contributions(
     if op.kind is REGION:
         return control_vjp.PULLS[op](swept, trace, position, g, wanted)
     values = _Traced(trace, position, known)
-    last = len(op.formulas) - 1
-    out = []
-    for k, a in enumerate(node.args):
-        if not wanted(a) or not isinstance(op.formulas[min(k, last)], Formula):
-            continue
-        if trace.nodes[a].dtype.kind not in "fc":
-            continue
-        out.append((a, values.adjoint(k, g)))
-    return out
+    moving, last = op.moving, len(op.moving) - 1
+    return [
+        (a, values.adjoint(k, g))
+        for k, a in enumerate(node.args)
+        if wanted(a) and moving[k if k < last else last] and trace.nodes[a].dtype.kind in "fc"
+    ]
 
 
 class _Traced(Values):
@@ -131,6 +137,18 @@ class _Traced(Values):
     def spec(self, k: int) -> Spec:
         """Shape and dtype of operand k (k = -1: the result)."""
         return self.node.spec if k < 0 else self.trace.nodes[self.node.args[k]].spec
+
+    def complex_adjoint(self, g: Any) -> bool:
+        """Whether the adjoint of the result is complex."""
+        return self.node.dtype.kind == "c"
+
+    def fitted(self, found: Any, k: int) -> Any:
+        """Undo broadcasting and casting of a contribution to the adjoint of operand k."""
+        like = getattr(getattr(found, "_lift", None), "node", None)
+        node = self.trace.nodes[self.node.args[k]]
+        if like is not None and like.shape == node.shape and like.dtype is node.dtype:
+            return found
+        return fit(found, node.spec)
 
     def _tensor(self, position: int) -> Tensor:
         found = self.known.get(position)

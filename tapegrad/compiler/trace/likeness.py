@@ -105,6 +105,22 @@ def _of_different(shapes: list[Shape]) -> Shape | None:
 
 
 @lru_cache(MOST)
+def broadcast(a: Shape, b: Shape) -> Shape | None:
+    """The common shape of two operands; None if there is none."""
+    return _of_different([a, b])
+
+
+class _OfOneDtype(dict[tuple[Op, np.dtype[Any]], np.dtype[Any] | None]):
+    def __missing__(self, key: tuple[Op, np.dtype[Any]]) -> np.dtype[Any] | None:
+        op, dtype = key
+        found = self[key] = _dtype_on_ones(op, *[dtype] * len(op.inputs))
+        return found
+
+
+dtype_on_ones = _OfOneDtype()  # the dtype of an elementwise result by that of all operands
+
+
+@lru_cache(MOST)
 def _dtype_on_ones(op: Op, *dtypes: np.dtype[Any]) -> np.dtype[Any] | None:
     """The dtype of an elementwise result; None where integers may be refused for their values."""
     if any(dtype.kind not in "fcb" for dtype in dtypes):

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
-from tapegrad.base.call_site import user_line
+from tapegrad.base.call_site import Place, user_line
 from tapegrad.base.native_arrays import native_array
 from tapegrad.compiler.ir.control_ops import (
     BRANCH,
@@ -32,12 +32,13 @@ from tapegrad.compiler.ir.control_ops import (
     run_region,
 )
 from tapegrad.compiler.ir.graph import Graph, Guard, Node
+from tapegrad.compiler.ir.repeats import static
 from tapegrad.compiler.trace.escape_check import HELD, EscapeCheck
-from tapegrad.compiler.trace.likeness import Likeness, likeness
+from tapegrad.compiler.trace.likeness import Likeness, in_order, likeness
 from tapegrad.dispatch.dispatch import called as go
 from tapegrad.lift.levels import Level
 from tapegrad.lift.lifted_tensor import Lifted
-from tapegrad.ops.core import ELEMENTWISE, Op
+from tapegrad.ops.core import ELEMENTWISE, Op, Spec
 from tapegrad.ops.shape import alias
 from tapegrad.tape import versions
 from tapegrad.tape.tape import current
@@ -48,7 +49,6 @@ class Untraceable(Exception):
     """The function captures what a compiled program cannot track: it runs eagerly."""
 
 
-LONG = 10_000  # records of a trace from which on a warning is given
 _said: set[tuple[str, int]] = set()
 
 
@@ -58,10 +58,10 @@ def announce_long() -> None:
     if where not in _said and sys.stderr is not None:
         _said.add(where)
         print(
-            f"tapegrad: `jit` has met {LONG} operations, now at {':'.join(map(str, where))}, and "
-            "goes on: tracing unrolls a loop of Python, and if its iterations are not alike it is "
-            "compiled unrolled, which may take a while; `tapegrad.scan` and `tapegrad.fori_loop` "
-            "trace one iteration",
+            f"tapegrad: `jit` has met {Trace.long} operations, now at {':'.join(map(str, where))}, "
+            "and goes on: tracing unrolls a loop of Python, and if its iterations are not alike it "
+            "is compiled unrolled, which may take a while; `tapegrad.scan` and "
+            "`tapegrad.fori_loop` trace one iteration",
             file=sys.stderr,
             flush=True,
         )
@@ -121,9 +121,10 @@ class Trace(Level):
         "applies", "arrays", "blank", "blocked", "captured", "constants", "ended", "floor",
         "followed", "glance", "guards", "in_backward", "inside", "known", "line", "moved", "nodes",
         "notes", "origins", "outsiders", "owner", "pending", "pulls", "redirect", "regions",
-        "tensors", "where",
+        "specs", "strided", "tensors", "where",
     )  # fmt: skip
     traces = True
+    long = 10_000  # records from which on a warning is given
 
     def __init__(self, owner: Owner | None = None, glance: Glance | None = None) -> None:
         super().__init__(None)
@@ -136,7 +137,7 @@ class Trace(Level):
         self.inside: Trace | None = None  # the trace of such a graph in progress
         self.regions: dict[int, list[Any]] = {}  # results of loops and branches
         self.in_backward = False  # a user's `backward` runs: Python can, where it asks for values
-        self.line: tuple[str, int] | None = None  # of the user's program, where it is known
+        self.line: Place = None  # of the user's program, where it is known
         self.nodes: list[Node] = []
         self.ended = False  # finished: it will not stand for another one
         self.floor = 0  # memory of records before this one must not change now
@@ -144,6 +145,7 @@ class Trace(Level):
         # order.  Of those that are `blank` there is the memory alone.
         self.arrays: list[np.ndarray | None] = []
         self.blank: set[int] = set()
+        self.strided: set[int] = set()  # records that do not lie in C order, or have gaps
         self.tensors: dict[int, Tensor] = {}  # see `wrapped`
         self.guards: list[Guard] = []
         self.blocked: set[int] = set()  # records that stop gradients
@@ -152,6 +154,8 @@ class Trace(Level):
         self.captured: dict[int, Tensor] = {} if owner is None else owner.trace.captured
         self.outsiders: EscapeCheck = EscapeCheck() if owner is None else owner.trace.outsiders
         self.constants: dict[Any, int] = {}
+        # Of results, by `spec_key`, with the parameters, which keys may name by `id`.
+        self.specs: dict[Any, tuple[Spec, dict[str, Any]]] = {}
         self.known: dict[tuple[Op, tuple[int, ...]], int] = {}  # see `computed`
         self.pulls: dict[int, Pull] = {}  # of the records that a `Function` made
         self.moved: dict[int, int] = {}  # records that were re-rolled, and what they are now
@@ -171,11 +175,17 @@ class Trace(Level):
         self.nodes += nodes  # nothing comes in between, as it might at a call
         self.arrays += values
         position = len(self.nodes) - 1
-        if position == LONG:
+        if position == self.long:
             announce_long()
-        if self.pending and value is not None and not self.pending.isdisjoint(node.args):
-            self.pending.add(position)
+        if value is not None:
+            self._note_strides(position, value)
+            if self.pending and not self.pending.isdisjoint(node.args):
+                self.pending.add(position)
         return position
+
+    def _note_strides(self, position: int, value: np.ndarray) -> None:
+        if not value.flags.c_contiguous:
+            self.strided.add(position)
 
     def input(self, array: np.ndarray) -> Tensor:
         """A Traced Tensor for an argument of the function."""
@@ -254,6 +264,7 @@ class Trace(Level):
             value = go(node.op, tuple([self._tensor(a) for a in node.args]), node.params)._a
         if memory is None:
             arrays[position] = value
+            self._note_strides(position, value)
         elif value is not memory:
             memory[...] = value
         self.blank.discard(position)
@@ -286,6 +297,9 @@ class Trace(Level):
             if like.dims is not None:
                 self.arrays[position] = like.memory()
                 self.blank.add(position)
+                self.strided.add(position)
+            elif not any(self.nodes[a].dtype.kind == "i" for a in args):  # whose values decide
+                self.specs[self.spec_key(op, args, params)] = like.spec, params
         else:
             found = go(op, tuple([self.wrapped(a) for a in args]), params)
             value = found._a
@@ -295,6 +309,26 @@ class Trace(Level):
         if not current.tape.enabled:
             self.blocked.add(position)
         return position
+
+    def spec_key(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> Any:
+        """What decides on the spec of a result, unless values do."""
+        nodes = self.nodes
+        key: list[Any] = [op]
+        key += [(nodes[a].shape, nodes[a].dtype) for a in args]
+        if self.strided and not self.strided.isdisjoint(args):
+            key += [self.memory(a).strides if a in self.strided else None for a in args]
+        if params:
+            key += params.items()
+        found = tuple(key)
+        try:
+            hash(found)
+        except TypeError:  # slices, lists
+            return static(key)
+        return found
+
+    def _in_order(self, args: tuple[int, ...]) -> bool:
+        """Whether elements of records lie one after the other, or are shown again."""
+        return all(in_order(self.memory(a)) for a in args if a in self.strided)
 
     def _likeness(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> Likeness | None:
         operands = [self.nodes[a] for a in args]
@@ -472,6 +506,7 @@ class Trace(Level):
         """Forget the records and guards from some position on."""
         del self.nodes[to_nodes:], self.arrays[to_nodes:], self.guards[to_guards:]
         self.blank = {p for p in self.blank if p < to_nodes}
+        self.strided = {p for p in self.strided if p < to_nodes}
         self.regions = {p: found for p, found in self.regions.items() if p < to_nodes}
         self.pending = {p for p in self.pending if p < to_nodes}
         self.constants = {k: p for k, p in self.constants.items() if p < to_nodes}

@@ -9,22 +9,30 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.abstract_array import AbstractArray, filler
+from tapegrad.base.call_site import line_of, user_place
+from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.trace import control_flow
 from tapegrad.compiler.trace.backward import swept
 from tapegrad.compiler.trace.custom_functions import applied
-from tapegrad.compiler.trace.trace import Trace, Untraceable
-from tapegrad.compiler.trace.traced_storage import Parts, TracedStorage, outside
-from tapegrad.dispatch.dispatch import promoted
+from tapegrad.compiler.trace.likeness import broadcast, dtype_on_ones
+from tapegrad.compiler.trace.trace import Trace, Untraceable, announce_long
+from tapegrad.compiler.trace.traced_storage import TracedStorage, TracedView, outside
+from tapegrad.dispatch.dispatch import called, promoted
+from tapegrad.dispatch.fast_path import public, traced
 from tapegrad.lift.levels import Level, below
-from tapegrad.lift.lifted_tensor import Lifted, become
-from tapegrad.ops.core import ELEMENTWISE, Op
+from tapegrad.lift.lifted_tensor import Lifted, attach_view, become
+from tapegrad.numpy_face.common import CALLS
+from tapegrad.ops.core import ELEMENTWISE, NO_PARAMS, Op
+from tapegrad.ops.elementwise import add, div, mul, sub
+from tapegrad.ops.linalg import matmul
 from tapegrad.ops.shape import alias, clone, to
 from tapegrad.ops.strided import write_view
 from tapegrad.tape import versions
 from tapegrad.tape.tape import current
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, place, wrap
 
-OWN = 3  # callers of `view_of` that are the library's, beside itself
+_new, _new_node, _new_storage = Tensor.__new__, Node.__new__, TracedStorage.__new__
+_SHOWN: Any = Tensor._a
 
 
 class TensorTrace(Trace):
@@ -34,9 +42,152 @@ class TensorTrace(Trace):
 
     def tensor(self, position: int, *, frozen: bool = False) -> Traced:
         """A Traced Tensor of a record; the memory of one that is `frozen` is an argument's."""
-        return traced(self, position, frozen=frozen)
+        return tensor_of(TracedStorage(self, position, frozen))
 
     branch, both, loop = control_flow.branch, control_flow.both, control_flow.loop
+
+    def quick(
+        self, op: Op, args: tuple[Any, ...], params: dict[str, Any], above: int
+    ) -> Traced | None:
+        """Append an operation if all about it is seen at once, as is usual.
+
+        It is elementwise, on Tensors of this trace of one floating-point type and numbers that the
+        trace has seen with it; or one like it was on Tensors like these before.  One function
+        without calls, since programs are long.
+        """
+        if self.inside is not None or self.redirect is not None:
+            return None
+        if op.view:
+            return self._quick_view(op, args[0], params)
+        nodes, moved, numbers = self.nodes, self.moved, False
+        given: list[Any] = []
+        operands: list[Node] = []
+        for x in args:
+            if type(x) is Traced:
+                if x._home is not None:
+                    place(x)  # a view, whose base may have been lifted higher
+                lift = x._lift
+                if lift.at is not self or (lift.chain and lift.version != lift.cell.version):
+                    return None
+                position = lift.position
+                if moved:
+                    position = moved.get(position, position)
+                given.append(position)
+                operands.append(nodes[position])
+            elif type(x) is float or type(x) is int:
+                numbers = True
+                given.append(None)
+            elif type(x) is np.ndarray and x.dtype.kind == "f":
+                position = self.position(x)
+                given.append(position)
+                operands.append(nodes[position])
+            else:
+                return None
+        if not operands:
+            return None
+        recorded = current.tape.enabled
+        if op.kind is ELEMENTWISE and not params:
+            kind, shape = operands[0].dtype, operands[0].shape
+            if kind.kind != "f":
+                return None
+            for node in operands:
+                if node.dtype is not kind:
+                    return None
+                if node.shape != shape and node.shape:
+                    joint = broadcast(shape, node.shape) if shape else node.shape
+                    if joint is None:
+                        return None
+                    shape = joint
+            if numbers:
+                for k, x in enumerate(args):
+                    if given[k] is None:
+                        # Zeros of both signs are equal.
+                        at = self.constants.get((x, kind)) if x else None
+                        given[k] = self._number(op, args, given, k, kind) if at is None else at
+            dtype = dtype_on_ones[op, kind]
+            positions = tuple(given)
+            if dtype is None or (self.strided and not self._in_order(positions)):
+                return None
+            key = op, positions
+            found = self.known.get(key) if recorded else None
+        else:
+            positions = tuple(given)
+            like = None if numbers else self.specs.get(self.spec_key(op, positions, params))
+            if like is None:
+                return None
+            ((shape, dtype), _), found, key = like, None, None
+        if found is None:
+            node = _new_node(Node)
+            node.op, node.args, node.params, node.value = op, positions, params, None
+            node.shape, node.dtype = shape, dtype
+            nodes += (node,)  # nothing comes in between, as it might at a call
+            self.arrays += (None,)
+            found = len(nodes) - 1
+            if not recorded:
+                self.blocked.add(found)
+            elif key is not None:
+                self.known[key] = found
+            if found == self.long:
+                announce_long()
+        lift = _new_storage(TracedStorage)
+        lift.at, lift.frozen, lift.version, lift.node = self, False, 0, nodes[found]
+        lift.position = lift.made = found
+        lift.where = self.line or user_place(above)
+        t = _new(Traced)
+        t._pos, t._home, t._s, t._lift = 0, None, -1, lift
+        return t
+
+    def _quick_view(self, op: Op, x: Any, params: dict[str, Any]) -> Traced | None:
+        """Append a view of a Tensor of this trace."""
+        if type(x) is not Traced or self.moved:
+            return None
+        if x._home is not None:
+            place(x)
+        lift = x._lift
+        if lift.at is not self or (lift.chain and lift.version != lift.cell.version):
+            return None
+        memory = self.memory(lift.position)
+        try:
+            seen = op.forward(memory, **params)
+        except (TypeError, ValueError, IndexError):
+            return None  # which the general path says
+        if type(seen) is not np.ndarray or versions.root(seen) is not versions.root(memory):
+            return None
+        node = Node(op, (lift.position,), params, seen.shape, seen.dtype)
+        position = self.append(node, seen)
+        if lift.position in self.blank:
+            self.blank.add(position)
+        if not current.tape.enabled:
+            self.blocked.add(position)
+        chain = (*lift.chain, (op, params))
+        t = tensor_of(TracedView(lift.cell, chain, position, 4))
+        attach_view(t, x, op, params)
+        return t
+
+    def _number(self, op: Op, args: Any, given: list[Any], k: int, kind: np.dtype[Any]) -> int:
+        """The record of operand k, a number beside records of one dtype."""
+        x = args[k]
+        shown = [y if p is None else self.memory(p) for p, y in zip(given, args, strict=True)]
+        array = np.asarray(promoted(op, shown)[k])
+        position = self.constant(array)
+        if x and array.dtype == kind:
+            self.constants[x, kind] = position
+        return position
+
+
+def _operator(name: str, op: Op, flipped: bool) -> Callable[[Any, Any], Any]:
+    """An operator that asks the trace first."""
+
+    def method(self: Any, other: Any) -> Any:
+        levels = current.tape.levels
+        if levels and levels[-1].traces:
+            given = (other, self) if flipped else (self, other)
+            found = levels[-1].quick(op, given, NO_PARAMS, 1)
+            if found is not None:
+                return found
+        return getattr(Tensor, name)(self, other)
+
+    return method
 
 
 class Traced(Lifted):
@@ -44,7 +195,43 @@ class Traced(Lifted):
 
     __slots__ = ()
     _kind = "`tapegrad.jit`"
-    _lift: Parts
+    _lift: TracedStorage | TracedView
+
+    __add__, __radd__ = _operator("__add__", add, False), _operator("__radd__", add, True)
+    __sub__, __rsub__ = _operator("__sub__", sub, False), _operator("__rsub__", sub, True)
+    __mul__, __rmul__ = _operator("__mul__", mul, False), _operator("__rmul__", mul, True)
+    __truediv__ = _operator("__truediv__", div, False)
+    __rtruediv__ = _operator("__rtruediv__", div, True)
+    __matmul__ = _operator("__matmul__", matmul, False)
+    __rmatmul__ = _operator("__rmatmul__", matmul, True)
+
+    @property
+    def _a(self) -> np.ndarray:
+        """What has its shape and dtype, made when that is first asked for."""
+        shown: np.ndarray
+        try:
+            shown = _SHOWN.__get__(self)
+        except AttributeError:
+            node = self._lift.node
+            made = filler(node.shape, node.dtype).view(AbstractArray)
+            made.stand_for(self)
+            shown = made
+            _SHOWN.__set__(self, shown)
+        return shown
+
+    @_a.setter
+    def _a(self, shown: np.ndarray) -> None:
+        _SHOWN.__set__(self, shown)
+
+    @staticmethod
+    def _tapegrad_run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        found = traced(op, args, params)
+        return called(op, args, params) if found is None else found
+
+    @staticmethod
+    def _run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        found = traced(op, args, params)
+        return Lifted._run(op, args, params) if found is None else found
 
     @property
     def position(self) -> int:
@@ -54,7 +241,7 @@ class Traced(Lifted):
         if lift.version != lift.cell.version:
             if at.redirect is not None:
                 raise Untraceable
-            position = lift.cell.content
+            position = lift.cell.position
             for op, params in lift.chain:
                 position = at.record(op, (position,), params)
             lift.position, lift.version = position, lift.cell.version
@@ -68,6 +255,14 @@ class Traced(Lifted):
         """The trace of that record."""
         at = self._lift.at
         return at.redirect or at
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: Any, *inputs: Any, **kwargs: Any) -> object:
+        function = CALLS.get(ufunc) if method == "__call__" and not kwargs else None
+        if function in public:
+            found = traced(public[function][0], inputs, NO_PARAMS)
+            if found is not None:
+                return found
+        return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
 
     def parts(self) -> tuple[Tensor, ...]:
         """What lies in memory as the value in the call that is traced."""
@@ -116,7 +311,7 @@ class Traced(Lifted):
         trace = self.its_trace
         position = trace.record(alias, (self.position,), {})
         trace.blocked.add(position)
-        return traced(trace, position)
+        return trace.tensor(position)
 
     @classmethod
     def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
@@ -162,7 +357,7 @@ class Traced(Lifted):
         at = at.redirect or at
         if isinstance(target, Traced) and at.owner is not None:
             lift = target._lift
-            if not lift.fresh():
+            if not lift.cell.fresh():
                 raise outside(at.owner.name)
             lift.cell.move(at)  # made within the function, from what lies outside
             return
@@ -171,7 +366,7 @@ class Traced(Lifted):
         at.outsiders.take(target)
         position = at.constant(target._a)
         abstract = filler(target._a.shape, target._a.dtype).view(AbstractArray)
-        become(target, Traced, abstract, _whole(at, position))
+        become(target, Traced, abstract, TracedStorage(at, position, False))
         abstract.stand_for(target)
 
     def write(self, result: Tensor) -> None:
@@ -190,10 +385,10 @@ class Traced(Lifted):
             position = trace.record(to, (position,), {"dtype": self._a.dtype})
         cell = lift.cell
         if lift.chain:
-            base = (cell.content, position)
-            cell.content = trace.record(write_view, base, {"chain": lift.chain})
+            base = (cell.position, position)
+            cell.position = trace.record(write_view, base, {"chain": lift.chain})
         else:
-            cell.content = position
+            cell.position = position
         cell.version += 1
         lift.position, lift.version = position, cell.version
 
@@ -211,7 +406,7 @@ class Traced(Lifted):
         lift = self._lift
         if lift.at.redirect is not None:  # kept for the derivative
             raise Untraceable
-        if lift.at.inside is not None and not lift.fresh():
+        if lift.at.inside is not None and not lift.cell.fresh():
             assert lift.at.inside.owner is not None
             raise outside(lift.at.inside.owner.name)
         if lift.cell.made < lift.at.floor:
@@ -250,23 +445,13 @@ class Traced(Lifted):
 
     def origin(self) -> str:
         """The line of the user's program that made this Tensor."""
-        return f" (it was made at {':'.join(map(str, self._lift.where))})"
+        return f" (it was made at {':'.join(map(str, line_of(self._lift.where)))})"
 
 
-def traced(trace: Trace, position: int, *, frozen: bool = False) -> Traced:
-    """The Traced Tensor of a record, with memory of its own, or that of an argument."""
-    return _around(trace, _whole(trace, position, frozen=frozen))
-
-
-def _whole(trace: Trace, position: int, *, frozen: bool = False) -> Parts:
-    return Parts(TracedStorage(trace, position, frozen), (), position)
-
-
-def _around(trace: Trace, lift: Parts) -> Traced:
-    node = trace.nodes[lift.position]
-    abstract = filler(node.shape, node.dtype).view(AbstractArray)
-    t = Traced.around(abstract, lift)
-    abstract.stand_for(t)
+def tensor_of(lift: TracedStorage | TracedView) -> Traced:
+    """The Traced Tensor of a piece of memory, or of a view of it."""
+    t = _new(Traced)
+    t._pos, t._home, t._s, t._lift = 0, None, -1, lift
     return t
 
 
@@ -278,16 +463,14 @@ def view_of(
         value, whole = trace.memory(position), trace.memory(given[0])
         if versions.memory(value) is versions.memory(whole):
             lift = args[0]._lift
-            return _around(trace, Parts(lift.cell, (*lift.chain, (op, params)), position, OWN))
-    return _around(trace, Parts(TracedStorage(trace, position, False), (), position, OWN))
+            return tensor_of(TracedView(lift.cell, (*lift.chain, (op, params)), position))
+    return tensor_of(TracedStorage(trace, position, False))
 
 
 def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
     """The records of the operands, promoted to one dtype if the operation is elementwise."""
     if op.kind is not ELEMENTWISE:
         return tuple([trace.position(x) for x in (_typed(args) if op.scalar else args)])
-    if (quick := _alike(trace, op, args)) is not None:
-        return quick
     given = []
     for x in args:
         if isinstance(x, Tensor):
@@ -303,47 +486,6 @@ def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
         else:
             position = trace.constant(np.asarray(array))
         found.append(position)
-    return tuple(found)
-
-
-def _alike(trace: Trace, op: Op, args: Any) -> tuple[int, ...] | None:
-    """The records of operands that need no promotion, if this is seen at once: as is usual.
-
-    Those are Tensors of one floating-point type, and numbers that this trace has seen with it.
-    """
-    kind = None
-    found: list[Any] = []
-    nodes = trace.nodes
-    for x in args:
-        if type(x) is Traced:
-            lift = x._lift
-            cell = lift.cell
-            if cell.at is not trace or lift.version != cell.version or trace.moved:
-                return None
-            dtype = nodes[lift.position].dtype
-            if dtype is not kind:
-                if kind is not None or dtype.kind != "f":
-                    return None
-                kind = dtype
-            found.append(lift.position)
-        elif type(x) is float or type(x) is int:
-            found.append(None)
-        else:
-            return None
-    if None not in found:
-        return tuple(found)
-    known = trace.constants
-    for k, x in enumerate(args):
-        if found[k] is None:
-            # Zeros of both signs are equal.
-            position: int | None = known.get((x, kind)) if x else None
-            if position is None:
-                array = promoted(op, [trace.memory(p) if p is not None else y
-                                      for p, y in zip(found, args, strict=True)])[k]  # fmt: skip
-                position = trace.constant(np.asarray(array))
-                if x and array.dtype == kind:
-                    known[x, kind] = position
-            found[k] = position
     return tuple(found)
 
 

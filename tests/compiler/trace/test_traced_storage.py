@@ -3,7 +3,7 @@
 import pytest
 
 import tapegrad as tg
-from tapegrad.compiler.trace import trace
+from tapegrad.compiler.trace.trace import Trace
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch has no `jit` of this kind")
 
@@ -19,7 +19,7 @@ def rolled(x):
 
 
 def test_a_long_trace_says_what_to_write(monkeypatch, capsys):
-    monkeypatch.setattr(trace, "LONG", 50)
+    monkeypatch.setattr(Trace, "long", 50)
     assert tg.jit(rolled)(1.0) == pytest.approx(1.1**100)
     assert capsys.readouterr().err == ""
     assert tg.jit(unrolled)(1.0) == pytest.approx(1.1**100)
