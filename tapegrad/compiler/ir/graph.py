@@ -72,7 +72,13 @@ class Node:
 
     def on(self, args: tuple[int, ...]) -> Node:
         """The same record on other operands."""
-        return Node(self.op, args, self.params, self.shape, self.dtype, self.value)
+        made = _new(Node)  # without `__init__`: programs are long
+        made.op, made.args, made.params = self.op, args, self.params
+        made.shape, made.dtype, made.value = self.shape, self.dtype, self.value
+        return made
+
+
+_new = Node.__new__
 
 
 def adds_to_zeros(node: Node) -> bool:
@@ -100,6 +106,10 @@ class Graph(NamedTuple):
     def roots(self) -> list[int]:
         """The positions that must be computed."""
         return [*self.outputs, *[g.position for g in self.guards]]
+
+    def ops(self) -> set[Op]:
+        """The operations of the records."""
+        return {node.op for node in self.nodes if node.op is not None}
 
     def uses(self) -> list[int]:
         """How often each record is read: by other records, as a result, by a guard."""
@@ -165,13 +175,25 @@ class Builder:
 
     def copy(self, position: int) -> None:
         """Append a record of the old graph, with its operands in the new one."""
-        where, node = self.where, self.graph.nodes[position]
-        if node.args:  # as in `remapped`, which is a call for each of thousands of records
-            args = tuple([where[a] for a in node.args])
-            if args != node.args:
-                node = node.on(args)
-        where[position] = len(self.nodes)
-        self.nodes.append(node)
+        self.where[position] = self.add(self.remapped(self.graph.nodes[position]))
+
+    def copy_all(self, positions: Iterable[int]) -> None:
+        """Append records of the old graph, with their operands in the new one."""
+        where, nodes, made = self.where, self.graph.nodes, self.nodes
+        for position in positions:
+            node = nodes[position]
+            args = node.args
+            if args:
+                if len(args) == 2:
+                    given: tuple[int, ...] = where[args[0]], where[args[1]]
+                elif len(args) == 1:
+                    given = (where[args[0]],)
+                else:
+                    given = tuple([where[a] for a in args])
+                if given != args:
+                    node = node.on(given)
+            where[position] = len(made)
+            made.append(node)
 
     def done(self) -> Graph:
         """The new graph."""

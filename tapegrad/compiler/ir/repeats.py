@@ -54,16 +54,30 @@ class Records:
         known: Codes = {}
         kinds: Codes = {}
         specs: list[int] = []
+        plain: dict[Any, tuple[int, int]] = {}  # of records without parameters, as most are
         self.indices: dict[int, tuple[int, ...]] = {}
         for position, node in enumerate(nodes):
+            op, args = node.op, node.args
+            short = None
+            if op is not None and live[position] and not node.params and position not in blocked:
+                short = (op, node.shape, node.dtype, len(args))
+                if (found := plain.get(short)) is not None:
+                    codes.append(found[0])
+                    specs.append(found[1])
+                    places.append(position)
+                    operands += args
+                    starts.append(len(operands))
+                    continue
             spec = 2 * kinds.setdefault((node.shape, node.dtype), len(kinds))
             specs.append(spec + (node.value is not None))
-            if node.op is None or not live[position]:
+            if op is None or not live[position]:
                 continue
-            tells = (position in blocked, len(node.args), *self._key(node, len(codes)))
+            tells = (position in blocked, len(args), *self._key(node, len(codes)))
             codes.append(known.setdefault(tells, len(known)))
+            if short is not None:
+                plain[short] = codes[-1], specs[-1]
             places.append(position)
-            operands += node.args
+            operands += args
             starts.append(len(operands))
         self.nodes = nodes
         self.blocked = blocked

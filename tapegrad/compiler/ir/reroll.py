@@ -128,17 +128,20 @@ class _Loop:
         self.order = records.order
         self.builder = builder = _Builder(graph)
         first, last = int(plan.places[0, 0]), int(plan.places[-1, -1])
-        for position, node in enumerate(self.nodes):
-            if self._trip(position) is None and (
-                position < first or node.op is None or live[position]
-            ):
-                if position > last and node.moves == "concat" and self._joins(node):
-                    builder.where[position] = self._joined(node)
-                else:
-                    builder.copy(position)
-            elif position == last:
+        outside = np.ones(len(self.nodes), bool)
+        outside[plan.places] = False
+        outside[last] = True
+        for position in np.flatnonzero(outside).tolist():
+            node = self.nodes[position]
+            if position == last:
                 self._read(live, last)
                 self._emit()
+            elif position > first and node.op is not None and not live[position]:
+                continue
+            elif position > last and node.moves == "concat" and self._joins(node):
+                builder.where[position] = self._joined(node)
+            else:
+                builder.copy(position)
 
     def note(self) -> str:
         """What was made."""

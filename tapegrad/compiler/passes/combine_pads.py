@@ -12,11 +12,12 @@ from typing import Any
 from tapegrad.compiler.ir.copy_plans import SUM
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.ops.elementwise import add
+from tapegrad.ops.shape import embed
 
 
 def with_sums_of_parts(graph: Graph) -> Graph:
     """Replace each tree of additions over two or more paddings by one record."""
-    if not any(map(_is_padding, graph.nodes)):
+    if embed not in graph.ops():
         return graph
     uses = graph.uses()
     inner = _inner(graph, uses)
@@ -30,22 +31,19 @@ def with_sums_of_parts(graph: Graph) -> Graph:
     if not sums:
         return graph
     builder = Builder(graph)
-    for position, node in enumerate(graph.nodes):
-        if position in sums:
-            leaves, parts = sums[position]
-            builder.where[position] = _sum(builder, graph, node, leaves, set(parts))
-        else:
-            builder.copy(position)
+    start = 0
+    for position in sorted(sums):
+        builder.copy_all(range(start, position))
+        leaves, parts = sums[position]
+        found = _sum(builder, graph, graph.nodes[position], leaves, set(parts))
+        builder.where[position], start = found, position + 1
+    builder.copy_all(range(start, len(graph.nodes)))
     return builder.done()
-
-
-def _is_padding(node: Node) -> bool:
-    return node.name == "embed"
 
 
 def _is_part(node: Node, whole: Node) -> bool:
     """Whether a value is a padding of the sum's shape; a smaller one is broadcast first."""
-    return _is_padding(node) and node.spec == whole.spec
+    return node.op is embed and node.spec == whole.spec
 
 
 def _inner(graph: Graph, uses: list[int]) -> list[bool]:
@@ -56,8 +54,8 @@ def _inner(graph: Graph, uses: list[int]) -> list[bool]:
             continue
         for a in node.args:
             below = graph.nodes[a]
-            if below.op is add and uses[a] == 1 and below.spec == node.spec:
-                inner[a] = True
+            if below.op is add and uses[a] == 1 and below.shape == node.shape:
+                inner[a] = below.dtype == node.dtype
     return inner
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from tapegrad.compiler.ir.buffers import WINDOWS
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.elementwise import div, exact, mul, strong
+from tapegrad.ops.elementwise import div, exact, mul, neg, strong
 from tapegrad.ops.shape import PASSES
 
 FOLDED = 1 << 14  # elements up to which a result is folded to a constant
@@ -23,9 +23,23 @@ SHORT = 64  # elements up to which a constant is its own key
 def simplified(graph: Graph) -> Graph:
     """Compute every value once, and none that is constant."""
     builder = Builder(graph)
+    where, made = builder.where, builder.nodes
     known: dict[Any, int] = {}
+    constants: set[int] = set()
+    found: int | None
     for position, old in enumerate(graph.nodes):
-        node = builder.remapped(old)
+        node, op, args = old, old.op, old.args
+        if op is not None and args:
+            args = (where[args[0]],) if len(args) == 1 else tuple([where[a] for a in args])
+            if args != node.args:
+                node = node.on(args)
+            plain = op.kind is ELEMENTWISE and op is not neg and not node.params
+            if plain and constants.isdisjoint(args):  # nothing to fold, no identity
+                found = known.setdefault((op, args), len(made))
+                if found == len(made):
+                    made.append(node)
+                where[position] = found
+                continue
         found = _same_as(builder, node)
         if found is None:
             node = _folded(builder, node)
@@ -33,6 +47,8 @@ def simplified(graph: Graph) -> Graph:
             found = None if key is None else known.get(key)
             if found is None:
                 found = builder.add(node)
+                if node.value is not None:
+                    constants.add(found)
                 if key is not None:
                     known[key] = found
         builder.where[position] = found

@@ -14,7 +14,5 @@ def without_dead(graph: Graph) -> Graph:
     if all(live):
         return graph
     builder = Builder(graph)
-    for position, lives in enumerate(live):
-        if lives:
-            builder.copy(position)
+    builder.copy_all([position for position, lives in enumerate(live) if lives])
     return builder.done()

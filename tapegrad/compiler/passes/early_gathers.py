@@ -46,23 +46,23 @@ class Choice(NamedTuple):
 
 
 class Zeros(NamedTuple):
-    """Of each record: the rows that may differ from zero, and whether other zeros may be -0.0."""
+    """Of some records the rows that may differ from zero; of which other zeros may be -0.0."""
 
-    rows: list[Rows | None]
-    negative: list[bool]
+    rows: dict[int, Rows]
+    negative: set[int]
 
 
 def with_early_gathers(graph: Graph) -> Graph:
     """Compute a few rows in place of all, where only those are read or differ from zero."""
-    choices = [_choice(graph, node) for node in graph.nodes]
+    choices = _choices(graph)
     zeros = _zero_elsewhere(graph, choices)
-    if not any(choices) and not any(zeros.rows):
+    if not choices and not zeros.rows:
         return graph
     reads = _reads(graph, choices, zeros)
-    fewer = [
-        rows for node, (rows, _) in zip(graph.nodes, reads, strict=True)
-        if rows and rows != ALL and node.op is not None and not _scatters(node)
-    ]  # fmt: skip
+    fewer = any(
+        rows is not ALL and rows is not None and node.op is not None and not _scatters(node)
+        for node, (rows, _) in zip(graph.nodes, reads, strict=True)
+    )
     return _Rewrite(graph, choices, zeros.rows, reads).done() if fewer else graph
 
 
@@ -75,6 +75,18 @@ def _gathers(node: Node) -> bool:
 
 def _scatters(node: Node) -> bool:
     return node.name == "embed" or (node.moves == "scatter add" and adds_to_zeros(node))
+
+
+def _choices(graph: Graph) -> dict[int, Choice]:
+    """What gathers and scatters name, where that is few rows and known."""
+    of_rows = "gather", "scatter add"
+    named = "getitem", "embed"
+    ops = {o for o in graph.ops() if o.name in named or getattr(o, "moves", "") in of_rows}
+    found: dict[int, Choice] = {}
+    for position, node in enumerate(graph.nodes):
+        if node.op in ops and (choice := _choice(graph, node)) is not None:
+            found[position] = choice
+    return found
 
 
 def _choice(graph: Graph, node: Node) -> Choice | None:
@@ -144,32 +156,33 @@ def _row_operands(graph: Graph, node: Node, rows: Rows) -> list[int]:
     return [0] if separate and shapes[0][:1] == (n,) else []
 
 
-def _zero_elsewhere(graph: Graph, choices: list[Choice | None]) -> Zeros:
-    """For each record the rows that alone may differ from zero; None if that is not known."""
-    zero: list[Rows | None] = []
-    negative: list[bool] = []
-    for node, choice in zip(graph.nodes, choices, strict=True):
-        rows = zero[node.args[0]] if node.args else None
+def _zero_elsewhere(graph: Graph, choices: dict[int, Choice]) -> Zeros:
+    """Of each record the rows that alone may differ from zero, if that is known."""
+    zero: dict[int, Rows] = {}
+    negative: set[int] = set()
+    for position, node in enumerate(graph.nodes):
         if node.value is not None and node.value.ndim and node.dtype.kind == "f":  # of an adjoint
             others = tuple(range(1, node.value.ndim))
             rows = _if_fewer(node.shape, np.flatnonzero(node.value.any(axis=others)))
             flips = bool(np.signbit(node.value).any())
-        elif choice is not None and _scatters(node):
-            rows, flips = choice.rows, False
-        elif rows is not None:
+        elif position in choices and _scatters(node):
+            rows, flips = choices[position].rows, False
+        elif node.args and node.args[0] in zero:
+            rows = zero[node.args[0]]
             kept = _keeps_zero(graph, node, zero) and _row_operands(graph, node, rows)[:1] == [0]
             rows = rows if kept else None
-            before = any(negative[a] for a in node.args if zero[a] is not None)
-            flips = node.name in ("neg", "mul", "div") or before
+            flips = node.name in ("neg", "mul", "div") or not negative.isdisjoint(node.args)
             flips = flips and node.name not in ("strong", "product")
         else:
-            flips = False
-        zero.append(rows)
-        negative.append(flips)
+            continue
+        if rows is not None:
+            zero[position] = rows
+            if flips:
+                negative.add(position)
     return Zeros(zero, negative)
 
 
-def _keeps_zero(graph: Graph, node: Node, zero: list[Rows | None]) -> bool:
+def _keeps_zero(graph: Graph, node: Node, zero: dict[int, Rows]) -> bool:
     """Whether a record computes zeros where its first operand is zero."""
     if node.name in ("mul", "div"):
         value = graph.nodes[node.args[1]].value
@@ -180,12 +193,12 @@ def _keeps_zero(graph: Graph, node: Node, zero: list[Rows | None]) -> bool:
     linear = node.name in ("neg", "add", "sub") or (
         isinstance(node.op, Op) and node.op.jointly_linear
     )
-    return bool(linear) and all(zero[a] == zero[node.args[0]] for a in node.args)
+    return bool(linear) and all(zero.get(a) == zero[node.args[0]] for a in node.args)
 
 
-def _summed(graph: Graph, node: Node, zero: list[Rows | None]) -> tuple[Rows, ...]:
+def _summed(graph: Graph, node: Node, zero: dict[int, Rows]) -> tuple[Rows, ...]:
     """What a sum over rows, or a product that is one, reads of its operands."""
-    rows = zero[node.args[-1]] if node.args else None
+    rows = zero.get(node.args[-1]) if node.args else None
     if rows is None:
         return ()
     *others, source = [graph.nodes[a].shape for a in node.args]
@@ -199,26 +212,32 @@ def _summed(graph: Graph, node: Node, zero: list[Rows | None]) -> tuple[Rows, ..
 Reads = tuple[Rows | None, tuple[Rows, ...]]  # which rows of a record to compute, and from which
 
 
-def _reads(graph: Graph, choices: list[Choice | None], zeros: Zeros) -> list[Reads]:
+def _reads(graph: Graph, choices: dict[int, Choice], zeros: Zeros) -> list[Reads]:
     """What to compute of each record, `ALL` rows or some, and the rows of its operands for it."""
     wanted: list[Rows | None] = [None] * len(graph.nodes)
     found: list[Reads] = [(None, ())] * len(graph.nodes)
     for root in graph.roots():
         wanted[root] = ALL
     for position in range(len(graph.nodes) - 1, -1, -1):
-        node, choice, rows = graph.nodes[position], choices[position], wanted[position]
+        node, rows, zero = graph.nodes[position], wanted[position], zeros.rows.get(position)
         if rows is None:
             continue
-        zero = zeros.rows[position]
-        if zero is not None and not zeros.negative[position]:
+        choice, args = choices.get(position), node.args
+        summed = args and args[-1] in zeros.rows
+        if rows is ALL and zero is None and choice is None and not summed:
+            found[position] = ALL, (ALL,) * len(args)
+            for a in args:
+                wanted[a] = ALL
+            continue
+        if zero is not None and position not in zeros.negative:
             rows = zero
         reads = [ALL] * len(node.args)
         if choice is not None:
             rows = choice.rows if _scatters(node) else ALL
             if _gathers(node):
                 reads[0] = choice.rows
-        elif summed := _summed(graph, node, zeros.rows):
-            rows, reads = ALL, list(summed)
+        elif over := _summed(graph, node, zeros.rows):
+            rows, reads = ALL, list(over)
         elif operands := _row_operands(graph, node, rows):
             for k in operands:
                 reads[k] = rows._replace(axis=0)
@@ -237,9 +256,8 @@ class _Rewrite(Builder):
     """The graph that computes of each record the rows that are read."""
 
     def __init__(
-        self, graph: Graph, choices: list[Choice | None], zero: list[Rows | None],
-        reads: list[Reads],
-    ) -> None:  # fmt: skip
+        self, graph: Graph, choices: dict[int, Choice], zero: dict[int, Rows], reads: list[Reads]
+    ) -> None:
         super().__init__(graph)
         self.zero = zero
         self.some: dict[tuple[int, Rows], int] = {}  # of records of the old graph, some rows
@@ -248,7 +266,7 @@ class _Rewrite(Builder):
             if rows is None and node.op is not None:
                 continue
             args = tuple([self._of(a, read) for a, read in zip(node.args, given, strict=True)])
-            choice = choices[position]
+            choice = choices.get(position)
             if choice is None:
                 at = self.add(_of_fewer(node.on(args), rows or ALL))
             else:
@@ -275,7 +293,7 @@ class _Rewrite(Builder):
 
     def _of(self, position: int, rows: Rows) -> int:
         """Those rows of a record: computed, or gathered from all; or scattered to all."""
-        node, zero = self.graph.nodes[position], self.zero[position]
+        node, zero = self.graph.nodes[position], self.zero.get(position)
         if rows == ALL:
             if position not in self.where:
                 assert zero is not None

@@ -22,7 +22,7 @@ Dims = tuple[int, ...]
 
 def with_early_permutes(graph: Graph) -> Graph:
     """Move permutations up, through elementwise records, before gathers from small tables."""
-    if not any(node.name == "index" for node in graph.nodes):
+    if not any(op.name == "index" for op in graph.ops()):
         return graph
     uses = graph.uses()
     moved: dict[int, set[int]] = {}

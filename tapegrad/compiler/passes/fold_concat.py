@@ -24,10 +24,11 @@ SEEN = 1 << 8  # pieces of a join up to which the one shown is searched for
 
 def folded(graph: Graph) -> Graph:
     """Have slices of joins read the piece where they show a single one."""
-    if not any(node.moves in FOLDED for node in graph.nodes):
+    if not any(getattr(op, "moves", "") in FOLDED for op in graph.ops()):
         return graph
-    seen = _seen(graph)
-    merged = _merged(graph)
+    joins = {k for k, node in enumerate(graph.nodes) if node.op and node.moves in FOLDED}
+    seen = _seen(graph, joins)
+    merged = _merged(graph, joins)
     if not seen and not merged:
         return graph
     builder = Builder(graph)
@@ -40,15 +41,17 @@ def folded(graph: Graph) -> Graph:
     return builder.done()
 
 
-def _seen(graph: Graph) -> dict[int, Section]:
-    """For each slice that may read a piece instead: the part of the piece that it shows."""
+def _seen(graph: Graph, joins: set[int]) -> dict[int, Section]:
+    """For each slice of a join that may read a piece instead: the part of it that it shows."""
     seen: dict[int, Section] = {}
     others = set(graph.roots())  # with uses other than such slices
     known: dict[int, list[Section] | None] = {}
     for position, node in enumerate(graph.nodes):
+        if joins.isdisjoint(node.args):
+            continue
         found = None
-        source = graph.nodes[node.args[0]] if node.args else node
-        if node.moves in WINDOWS and source.moves in FOLDED and len(source.args) <= SEEN:
+        source = graph.nodes[node.args[0]]
+        if node.moves in WINDOWS and node.args[0] in joins and len(source.args) <= SEEN:
             (a,) = node.args
             if a not in known:
                 known[a] = sections_of(graph, source)
@@ -128,11 +131,12 @@ def _piece(builder: Builder, graph: Graph, node: Node, section: Section) -> int:
 # -- joins of joins ----------------------------------------------------------------------------
 
 
-def _merged(graph: Graph) -> dict[int, Node]:
+def _merged(graph: Graph, joins: set[int]) -> dict[int, Node]:
     """The joins and paddings that others are inside of, flattened."""
     uses, found = graph.uses(), {}
-    for position, node in enumerate(graph.nodes):
-        if node.moves in FOLDED and (flat := _flat(graph, node, uses)) is not node:
+    for position in joins:
+        node = graph.nodes[position]
+        if (flat := _flat(graph, node, uses)) is not node:
             found[position] = flat
     return found
 

@@ -17,7 +17,7 @@ def pruned(graph: Graph, inner: Pass) -> Graph:
 
     `inner` is run on the graphs that they own, and prunes those nested in these.
     """
-    if not any(node.op is not None and node.op.kind is REGION for node in graph.nodes):
+    if not any(op.kind is REGION for op in graph.ops()):
         return graph
     replaced = _backwards(graph, inner)
     builder = Builder(graph)

@@ -21,20 +21,23 @@ def late(graph: Graph) -> Graph:
             readers[a] = position
     for root in graph.roots():
         uses[root] += 2
-    waits = [uses[k] == 1 and _moves(node, nodes[readers[k]]) for k, node in enumerate(nodes)]
+    waits = [
+        node.shape != () and uses[k] == 1 and _moves(node, nodes[readers[k]])
+        for k, node in enumerate(nodes)
+    ]
     if not any(waits):
         return graph
     builder = Builder(graph)
-    for position in range(len(nodes)):
-        if not waits[position]:
-            for k in _before(nodes, waits, position):
-                builder.copy(k)
+    builder.copy_all([
+        k for position in range(len(nodes)) if not waits[position]
+        for k in _before(nodes, waits, position)
+    ])  # fmt: skip
     return builder.done()
 
 
 def _moves(node: Node, reader: Node) -> bool:
     """Whether two records are elementwise over one domain of more than one element."""
-    if node.op is None or reader.op is None or not node.shape:
+    if node.op is None or reader.op is None:
         return False
     both = node.op.kind is ELEMENTWISE and reader.op.kind is ELEMENTWISE
     return both and node.shape == reader.shape
@@ -42,11 +45,11 @@ def _moves(node: Node, reader: Node) -> bool:
 
 def _before(nodes: list[Node], waits: list[bool], position: int) -> list[int]:
     """A record, after those that were sunk to it."""
-    if not any(waits[a] for a in nodes[position].args):
-        return [position]
     found, todo = [], [position]
     while todo:
         at = todo.pop()
         found.append(at)
-        todo += [a for a in set(nodes[at].args) if waits[a]]
+        for a in nodes[at].args:
+            if waits[a] and a not in todo:  # which may be both operands
+                todo.append(a)
     return sorted(found)

@@ -8,7 +8,7 @@ ones from then on; the records themselves are left to be eliminated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from tapegrad.compiler.ir import reroll
@@ -44,12 +44,9 @@ def _by(
     trace.notes = list(found.graph.notes)
     if not found.where:
         return roots
-    places = _appended(trace, window.origin, found)
-    moved = {
-        p: places[found.where[k]]
-        for k, p in enumerate(window.origin)
-        if k in found.where and places[found.where[k]] != p
-    }
+    origin = window.origin
+    places = _appended(trace, origin, found)
+    moved = {origin[k]: places[q] for k, q in found.where.items() if places[q] != origin[k]}
     trace.moved = {p: moved.get(q, q) for p, q in trace.moved.items()} | moved
     trace.guards = [g._replace(position=moved.get(g.position, g.position)) for g in trace.guards]
     return {moved.get(p, p): g for p, g in roots.items()}
@@ -58,23 +55,28 @@ def _by(
 class _Window:
     """The records of a trace from one to another as a graph; `origin` are their positions there.
 
-    What they read of before stands in front of them.
+    In front of them stands what is before: all of it, or of much what they read.
     """
 
     def __init__(self, trace: Trace, since: int, top: int, roots: list[int]) -> None:
         nodes = trace.nodes
         inside = nodes[since : top + 1]
-        before = sorted({a for node in inside for a in node.args if a < since})
+        before: Sequence[int] = range(since)
+        if since > len(inside):
+            before = sorted({a for node in inside for a in node.args if a < since})
         self.origin = [*before, *range(since, top + 1)]
-        where = dict(zip(before, range(len(before)), strict=True))
         shift = len(before) - since
         made = [
             nodes[p] if nodes[p].value is not None else _outside(k, nodes[p])
             for k, p in enumerate(before)
         ]
-        for node in inside:
-            args = tuple([a + shift if a >= since else where[a] for a in node.args])
-            made.append(node.on(args) if args else node)
+        if shift:
+            where = dict(zip(before, range(len(before)), strict=True))
+            for node in inside:
+                args = tuple([a + shift if a >= since else where[a] for a in node.args])
+                made.append(node.on(args) if args else node)
+        else:
+            made += inside
         guards = [
             g._replace(position=g.position + shift)
             for g in trace.guards
@@ -82,7 +84,11 @@ class _Window:
         ]
         outputs = tuple([p + shift for p in roots])
         self.graph = Graph(made, (), outputs, tuple(guards), tuple(trace.notes))
-        self.blocked = {k for k, p in enumerate(self.origin) if p in trace.blocked}
+        self.blocked = {
+            p + shift if p >= since else before.index(p)
+            for p in trace.blocked
+            if p <= top and (p >= since or p in before)
+        }
 
 
 def _outside(k: int, node: Node) -> Node:
