@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
+from typing import Any
 
 from tapegrad.diagnostics import self_check
 from tapegrad.diagnostics.environment import environment
@@ -75,14 +76,18 @@ def called_by_programs() -> Iterator[tuple[str, Callable[[], object]]]:
             partial(gemm_fallback.address, f"{gemm_fallback.PREFIX}{what}.f64"),
         )
     double = np.dtype("f8")
-    yield "programs", partial(vector_blocks.copied, double)
-    yield "programs", partial(vector_blocks.filled, double)
+
+    def block(make: Callable[..., vector_blocks.Block], *args: Any) -> None:
+        vector_blocks.load([make(*args)])
+
+    yield "programs", partial(block, vector_blocks.copied, double)
+    yield "programs", partial(block, vector_blocks.filled, double)
     for mode in (ADD, SUM, PROD, MAX, MIN):
-        yield "programs", partial(vector_blocks.reduced, mode, double)
+        yield "programs", partial(block, vector_blocks.reduced, mode, double)
     for op in by_code:
         count = len(op.inputs)
         if op.kind is ELEMENTWISE and op.formulas and op.scalar and count <= vector_blocks.MOST:
-            loop = partial(vector_blocks.operation, op.name, (double,) * count, double)
+            loop = partial(block, vector_blocks.operation, op.name, (double,) * count, double)
             yield f"{op.name} in programs", loop
 
 

