@@ -126,6 +126,8 @@ def _owned(sub: Sub) -> Any:
 def static(value: Any) -> Any:
     """Tells static values apart to the last bit and by their types, as what can be hashed."""
     kind = type(value)
+    if kind is int or kind is bool or kind is str or value is None:
+        return kind, value
     if kind is tuple or kind is list:
         return (kind, *map(static, value))
     if kind is dict:
@@ -136,7 +138,7 @@ def static(value: Any) -> Any:
         return float, struct.pack("d", value)
     if isinstance(value, (np.ndarray, np.generic)):
         return value.dtype, value.shape, value.tobytes()
-    if kind in (int, bool, str, type(None)) or isinstance(value, np.dtype):
+    if isinstance(value, np.dtype):
         return kind, value
     return kind, id(value)
 
