@@ -57,7 +57,7 @@ def _state(function: Function, plan: ReversePlan, loop: Loop) -> list[Memory] | 
     }  # fmt: skip
     classes = {of(v.args[0]) for v in inside if v.op == "load"} & written
     found = [
-        Memory(p, p.attribute.element, _lengths(function, p))
+        Memory(p, p.attribute.element, function.lengths_of(p))
         for p in function.parameters
         if p.type == "ptr" and of(p) in classes
     ]
@@ -65,20 +65,10 @@ def _state(function: Function, plan: ReversePlan, loop: Loop) -> list[Memory] | 
         if v.op != "alloc" or of(v) not in classes or v.home in loop.blocks:
             continue
         if v.home.loop is None and dominates(v.home, loop.preheader):
-            found.append(Memory(v, v.attribute[0], v.args[:1]))
+            found.append(Memory(v, v.attribute[0], function.lengths_of(v)))
         elif not dominates(loop.preheader, v.home):
             return None
     return found
-
-
-def _lengths(function: Function, pointer: Value) -> list[Value]:
-    """The lengths of an array that is an argument, which is in C order."""
-    own = pointer.attribute
-    start = own.suffix.rpartition(".")[0] + ".n"
-    return [
-        p for p in function.parameters
-        if p.attribute.argument == own.argument and p.attribute.suffix.startswith(start)
-    ]  # fmt: skip
 
 
 class CheckpointedLoop:

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from numba.core.dispatcher import Dispatcher
+from numba.np.ufunc import parallel
 
 from tapegrad.base.locks import lock
 from tapegrad.compiler.llvm import scipy_calls
@@ -28,12 +29,14 @@ from tapegrad.njit.numba_front.components import components
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.numba_front.translation import code_of
 from tapegrad.njit.outer_vectorization import vectorize_outer_loops
+from tapegrad.njit.parallel_loops import find_parallel_loops
 from tapegrad.njit.reverse_plan import ReversePlan
 from tapegrad.njit.reverse_sweep import ReverseSweep
 from tapegrad.njit.runtime_text import SYMBOLS
 from tapegrad.njit.ssa_form import function_of
 from tapegrad.njit.sweep_frame import SweepFrame, Words
 from tapegrad.njit.tabulation import tabulate_functions
+from tapegrad.njit.threaded_loops import ThreadedSweep, threaded_loops
 from tapegrad.njit.three_address_code import Unsupported
 from tapegrad.njit.trip_counts import count_trips
 from tapegrad.njit.value_numbering import simplify
@@ -85,6 +88,7 @@ class DerivativeProgram:
             count_trips(function)
             if not request.checkpoints and self.vectorizes:
                 tabulate_functions(function)
+                find_parallel_loops(function)
                 vectorize_outer_loops(function)
                 check_divisors_late(function)
             self.written = _written(function)
@@ -115,6 +119,7 @@ class DerivativeProgram:
         self.owner_word = frame.owner_word
         self.moving = frame.moving
         self.plan, self.stacks = frame.plan, list(frame.stacks.values())
+        self.uses_threads = emitter.team is not None
         return emitter.module(SYMBOL)
 
     def _emitter(self) -> VectorEmitter:
@@ -133,11 +138,14 @@ class DerivativeProgram:
         after = f"r{frame.function.last.label}"
         checkpoints = checkpoints_of(frame) if self.request.checkpoints else {}
         self.has_checkpoints = bool(checkpoints)
+        threads = threaded_loops(frame)
         if checkpoints:
             StateSweep(frame, after, checkpoints).write()
+        elif threads:
+            ThreadedSweep(frame, after, threads).write()
         else:
             ForwardSweep(frame, after).write()
-        ReverseSweep(frame, lengths, checkpoints).write()
+        ReverseSweep(frame, lengths, checkpoints, threads).write()
 
     def _describe_words(self, copies: int) -> None:
         """How the words of a call are packed and read; the leaf that each parameter is."""
@@ -156,6 +164,8 @@ class DerivativeProgram:
 
     def _link(self, text: str) -> None:
         _offer_symbols()
+        if self.uses_threads:
+            _launch_threads()
         scipy_calls.offer(text)
         self.engine = build.assembled(text, backwards=True)  # which owns the code
         address = self.engine[0].get_function_address
@@ -223,6 +233,13 @@ def _compiling() -> Iterator[None]:
             raise Unsupported("expressions that are nested thousands deep") from None
         finally:
             sys.setrecursionlimit(before)
+
+
+@cache
+def _launch_threads() -> None:
+    """Have Numba's threads, and the symbols by which they are called."""
+    launch: Any = parallel._launch_threads
+    launch()
 
 
 @cache

@@ -55,6 +55,11 @@ def tangent_of(x: Any) -> Any:
     return x.tangent if isinstance(x, Dual) else None
 
 
+def parts(x: Any) -> list[Any]:
+    """The value of a dual number and its tangent, or what is none."""
+    return [*x] if isinstance(x, Dual) else [x]
+
+
 def _carries(kind: str) -> bool:
     """Whether values of a type can have tangents."""
     return kind in FLOATS or kind == "ptr"
@@ -120,6 +125,12 @@ class DualEmitter(VectorEmitter):
         if tangent_of(a) is None and tangent_of(b) is None:
             return y
         return self._dual(y, super().select(condition, self._tangent(a), self._tangent(b)))
+
+    def moved(self, pointer: Any, old: Any, new: Any) -> Any:
+        """The pointers to the same place of a copy of an array, and of its tangents."""
+        if not isinstance(pointer, Dual):
+            return super().moved(pointer, value_of(old), value_of(new))
+        return Dual(*map(super().moved, pointer, old, new))
 
     def address(self, pointer: Any) -> Any:
         """A pointer as a number."""

@@ -5,7 +5,9 @@ Values are handles that nobody else looks into: an emitter of dual numbers puts 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from tapegrad.compiler.llvm import elementary
@@ -15,6 +17,7 @@ from tapegrad.compiler.llvm.ssa import literal
 from tapegrad.kernels.codegen.rule_codegen import Symbol
 from tapegrad.njit.partials import Partial
 from tapegrad.njit.runtime_text import RUNTIME, adding
+from tapegrad.njit.thread_team import Routine, Team
 from tapegrad.njit.three_address_code import Table, Unsupported
 
 LLVM = {"f64": "double", "f32": "float", "i64": "i64", "i1": "i1", "ptr": "ptr"}
@@ -67,13 +70,14 @@ class Emitter:
     def __init__(self) -> None:
         self.blocks: list[tuple[str, BlockCode]] = []
         self.head: list[str] = []
+        self.variables: dict[str, list[str]] = {}  # by name: the lines that make one
         self.declared: set[str] = set()
         self.tables: dict[Table, str] = {}
         self.levels: dict[int, int] = {}  # how many columns a loop's stack has
         self.flags = ""
+        self.team: Team | None = None  # threads that share trips, if any do
         self._scopes: dict[Any, int] = {}
         self._labels = 0
-        self._cells = 0
         self.current = BlockCode()
 
     # -- control -----------------------------------------------------------------------------
@@ -87,6 +91,17 @@ class Emitter:
         """A fresh label."""
         self._labels += 1
         return f"{hint}.{self._labels}"
+
+    @contextmanager
+    def routine(self, name: str) -> Iterator[Routine]:
+        """What is written inside is a routine that threads call."""
+        assert self.team is not None
+        outer = self.blocks, self.current
+        self.blocks = []
+        made = Routine(name, self.blocks)
+        self.team.routines.append(made)
+        yield made
+        self.blocks, self.current = outer
 
     def line(self, text: str) -> None:
         """Append a line that gives no value."""
@@ -238,6 +253,12 @@ class Emitter:
         """One of two values."""
         return self.current.share(a.type, f"select {condition}, {a}, {b}")
 
+    def moved(self, pointer: Any, old: Any, new: Any) -> Any:
+        """The pointer to the same place of a copy of an array."""
+        emit = self.current.emit
+        distance = self.integer("isub", [Emitter.address(self, new), Emitter.address(self, old)])
+        return emit("ptr", f"getelementptr i8, {pointer}, {distance}")
+
     def address(self, pointer: Any) -> Any:
         """A pointer as a number."""
         return self.current.share("i64", f"ptrtoint {pointer} to i64")
@@ -311,19 +332,19 @@ class Emitter:
 
     def cell(self, kind: str, zeroed: bool = False, lanes: bool = False, moves: bool = True) -> Any:
         """A variable; with `lanes`, one for each."""
-        name, type = f"%c{self._cells}", LLVM[kind]
-        self._cells += 1
-        self.head.append(f"{name} = alloca {type}")
-        if zeroed:
-            self.head.append(f"store {self.zero(type)}, ptr {name}")
+        return self._made(LLVM[kind], str(self.zero(LLVM[kind])) if zeroed else "")
+
+    def _made(self, type: str, first: str = "", rest: str = "") -> Cell:
+        """A new variable, and what it holds at first."""
+        name = f"%c{len(self.variables)}"
+        lines = [f"{name} = alloca {type}{rest}"]
+        self.variables[name] = lines + ([f"store {first}, ptr {name}"] if first else [])
         return Cell((name, type))
 
     def room(self, count: int, element: str) -> Any:
         """Memory for so many elements, of a function's own."""
-        name = f"%c{self._cells}"
-        self._cells += 1
-        self.head.append(f"{name} = alloca [{count} x {MEMORY[element]}], align 64")
-        return Handle(name, "ptr")
+        made = self._made(f"[{count} x {MEMORY[element]}]", rest=", align 64")
+        return Handle(made[0], "ptr")
 
     def get(self, cell: Any) -> Any:
         """What a variable holds."""
@@ -419,6 +440,8 @@ class Emitter:
         for k, columns in self.levels.items():
             width = self.width(columns)
             self.line(f"call void @keep(ptr %level{k}, ptr @level{k}.kept, i64 {width})")
+        if self.team is not None:
+            self.line("call void @disband(ptr %team)")
 
     def _forgetting(self) -> list[str]:
         """The stacks that are kept, and the function that gives them back."""
@@ -434,16 +457,21 @@ class Emitter:
     def module(self, name: str) -> str:
         """The module's text."""
         used: set[str] = set()
+        team = self.team
+        threads = "" if team is None else team.text(self.variables)
+        for routine in () if team is None else team.routines:
+            used = used.union(*(code.used for _, code in routine.blocks))
         lines = [
             f"define i64 @{name}(ptr noalias %in, ptr noalias %out, i64 %limit) #0 {{", "start:",
             "%head = alloca ptr", "store ptr null, ptr %head", "%left = alloca i64",
-            "store i64 %limit, ptr %left", *self.head, f"br label %{self.blocks[0][0]}",
+            "store i64 %limit, ptr %left", *chain(*self.variables.values()), *self.head,
+            *([] if team is None else team.head()), f"br label %{self.blocks[0][0]}",
         ]  # fmt: skip
         for label, code in self.blocks:
             used |= code.used
             lines += [f"{label}:", *code.lines]
         lines.append("}")
-        body = "\n".join(lines).replace("!prof !likely", f"!prof !{_LIKELY}")
+        body = "\n".join([threads, *lines]).replace("!prof !likely", f"!prof !{_LIKELY}")
         body = body.replace("!prof !unlikely", f"!prof !{_UNLIKELY}")
         return "\n".join([
             RUNTIME, *self._forgetting(),

@@ -199,6 +199,10 @@ class Evaluator:
         """Raise what the function itself raises."""
         if status == RAISED:
             self.f(*map(call_words.copied, args))
+            if self.f.targetoptions.get("parallel"):  # threads do not hand on what they raise
+                options = {**self.f.targetoptions, "parallel": False}
+                alone = type(self.f)(self.f.py_func, targetoptions=options)
+                alone(*map(call_words.copied, args))
             raise RuntimeError(
                 f"`{self.name}`: the compiled sweep of `{name_of(self.f)}` raised, and the "
                 "function did not, when it was called to see what"

@@ -47,24 +47,35 @@ class ExplainedValue(NamedTuple):
         return self.bytes_per_trip * self.trips
 
 
+class ExplainedLoop(NamedTuple):
+    """A `prange` loop that is in no other one; the `reason` why one thread alone goes through it.
+
+    That is empty where threads share its trips in both sweeps.
+    """
+
+    line: SourceLine
+    reason: str
+
+
 class Explanation:
     """What `explain` found; it prints as a table.
 
     Attributes
     ----------
     rows : the values, by line.
+    prange : `prange` loops of functions with `parallel=True`: whether threads share their trips.
     stack_bytes : what the stacks hold when the reverse sweep begins, the sum over all rows.
     array_bytes : arrays that the function makes, and their adjoints.
     total_bytes : what the call allocates; stacks have room to grow.
     """
 
     def __init__(
-        self, f: Dispatcher, chosen: tuple[int, ...], rows: list[ExplainedValue], reserved: int,
-        array_bytes: int,
+        self, f: Dispatcher, chosen: tuple[int, ...], rows: list[ExplainedValue],
+        loops: list[ExplainedLoop], reserved: int, array_bytes: int,
     ) -> None:  # fmt: skip
         self._function = f.py_func.__name__
         self._chosen = ", ".join([f"`{argument_name(f, k)}`" for k in chosen])
-        self.rows = tuple(rows)
+        self.rows, self.prange = tuple(rows), tuple(loops)
         self.stack_bytes = sum(row.nbytes for row in rows)
         self.array_bytes, self.total_bytes = array_bytes, reserved + array_bytes
 
@@ -74,6 +85,9 @@ class Explanation:
             f"{byte_count(self.stack_bytes)} on stacks, {byte_count(self.array_bytes)} of arrays; "
             f"the call allocates {byte_count(self.total_bytes)}"
         )
+        for loop in self.prange:
+            how = f"goes in one thread: {loop.reason}" if loop.reason else "is shared among threads"
+            head += f"\n`prange` in line {loop.line.line} {how}"
         rows = list(self._cells())
         return f"{head}\n{text_table(HEAD, rows, 'bytes/trip trips bytes')}" if rows else head
 
@@ -141,8 +155,9 @@ def explain(f: Any, *args: Any, argnums: Argnums = 0) -> Explanation:
     output = program.words.output
     slots = {s.loop: words[output["slots", s.loop.index]] for s in program.stacks}
     assert program.plan is not None
-    rows = _Rows(program.plan, slots, SourceLine(f.py_func.__name__, "", 0)).sorted()
-    return Explanation(f, chosen, rows, words[output["taken", 0]], words[output["arrays", 0]])
+    found = _Rows(program.plan, slots, SourceLine(f.py_func.__name__, "", 0))
+    sizes = words[output["taken", 0]], words[output["arrays", 0]]
+    return Explanation(f, chosen, found.sorted(), found.loops(), *sizes)
 
 
 class _Rows:
@@ -162,6 +177,18 @@ class _Rows:
         rows = list(self._with_bytes())
         rows += dict.fromkeys(self._without())  # a function that is called twice has them twice
         return sorted(rows, key=lambda row: row.line)
+
+    def loops(self) -> list[ExplainedLoop]:
+        """The `prange` loops that are in no other one."""
+        lanes = "trips of the loop around it go side by side in vectors"
+        return [
+            ExplainedLoop(
+                loop.header.operands[0].line or self.unknown,
+                lanes if loop.shared is not None and loop.in_lanes else loop.sequential,
+            )
+            for loop in self.function.loops
+            if loop.shared is not None or loop.sequential
+        ]
 
     def _with_bytes(self) -> Iterator[ExplainedValue]:
         for v in self.plan.stacked:

@@ -20,6 +20,7 @@ class ForwardSweep:
         """Write the sweep."""
         emitter, frame, words = self.emitter, self.frame, self.frame.words
         emitter.start("enter")
+        self._begin()
         for p in frame.function.parameters:
             frame.now[p] = emitter.argument(words.input["value", p], p.type, frame.moves(p))
             if ("shadow", p) in words.input:
@@ -31,6 +32,9 @@ class ForwardSweep:
         emitter.jump(self.label(frame.function.entry))
         for block in frame.function.blocks:
             self._block(block)
+
+    def _begin(self) -> None:
+        """What comes before everything else."""
 
     def label(self, block: Block) -> str:
         """The label of a block."""

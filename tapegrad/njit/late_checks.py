@@ -33,7 +33,9 @@ def _is_of_divisor(v: Value) -> bool:
 
 def _may_go_on(loop: Loop) -> bool:
     """Whether a loop ends and stays in its arrays, whatever its floats are."""
-    if loop.count is None or loop.width > 1 or any(b.loop is not loop for b in loop.blocks):
+    if loop.count is None or loop.shared is not None or loop.width > 1:
+        return False
+    if any(b.loop is not loop for b in loop.blocks):
         return False
     inside = [v for b in loop.blocks for v in b.instructions]
     accesses = [v for v in inside if v.op in ("load", "store")]

@@ -320,6 +320,7 @@ class ReversePlan:
         if block.leaves is not None:
             if block.leaves not in self.idle:
                 self._commit(block.leaves.trips[block], place)
+                self._need_of_threads(block.leaves)
         elif len(block.predecessors) > 1 and not block.is_header and not self.skipped(block):
             sides = self.sides(block)
             if sides is not None:
@@ -331,6 +332,13 @@ class ReversePlan:
             number = self._predecessor_number(block)
             self.merges[block] = Merge(number, None)
             self._commit(number, place)
+
+    def _need_of_threads(self, loop: Loop) -> None:
+        """The arrays of whose adjoints threads have copies."""
+        for array in () if loop.shared is None else loop.shared.copied:
+            if array.shadow is not None:
+                for v in (array.shadow, *self.function.lengths_of(array)):
+                    self._commit(v, Place(loop.header, 0))
 
     def _predecessor_number(self, block: Block) -> Value:
         """A phi that says from which predecessor control came."""

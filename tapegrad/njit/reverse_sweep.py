@@ -10,6 +10,7 @@ from tapegrad.njit.checkpoints import Checkpoints
 from tapegrad.njit.partials import is_row, operand, partials
 from tapegrad.njit.reverse_plan import AT_HAND
 from tapegrad.njit.sweep_frame import SweepFrame
+from tapegrad.njit.threaded_loops import ENDED, ThreadedLoop, ThreadedLoops
 from tapegrad.njit.three_address_code import ELEMENTS, FLOATS
 from tapegrad.njit.trip_order import goes_upwards
 from tapegrad.njit.values import Block, Loop, Value
@@ -21,14 +22,16 @@ class ReverseSweep:
     """Writes the blocks of the function, backwards."""
 
     def __init__(
-        self, frame: SweepFrame, lengths: dict[int, list[Value]], checkpoints: Checkpoints
-    ) -> None:
+        self, frame: SweepFrame, lengths: dict[int, list[Value]], checkpoints: Checkpoints,
+        threads: ThreadedLoops,
+    ) -> None:  # fmt: skip
         assert frame.plan is not None
         assert frame.activity is not None
         self.frame, self.emitter = frame, frame.emitter
         self.plan, self.activity = frame.plan, frame.activity
         self.lengths = lengths  # of the arrays among the results
-        self.checkpoints = checkpoints
+        self.checkpoints, self.threads = checkpoints, threads
+        self.thread: ThreadedLoop | None = None  # whose routine is written
         self.adjoints: dict[Value, Any] = {}  # variables
         self.pending: dict[Value, Any] = {}  # adjoints in the block that is written
         self.known: dict[Value, Any] = {}  # values of the forward sweep in that block
@@ -40,7 +43,7 @@ class ReverseSweep:
         self.upwards = {
             loop: self.emitter.cell("i64")
             for loop in frame.function.loops
-            if loop not in checkpoints and goes_upwards(loop, self.plan)
+            if loop not in checkpoints and loop.shared is None and goes_upwards(loop, self.plan)
         }  # fmt: skip
         self.invariants: dict[tuple[Value, Loop], Any] = {}
         for kept in self.plan.invariants.values():
@@ -50,9 +53,8 @@ class ReverseSweep:
 
     def write(self) -> None:
         """Write the sweep, from the label `r<last>` to `gradients`."""
-        for block in reversed(self.frame.function.blocks):
-            if block.loop is None or block.loop not in self.plan.idle:
-                self._block(block)
+        inside = {b for loop in self.threads for b in loop.blocks}
+        self.write_blocks([b for b in self.frame.function.blocks if b not in inside])
         emitter, words = self.emitter, self.frame.words
         emitter.start("gradients")
         for p in self.frame.function.parameters:
@@ -61,6 +63,12 @@ class ReverseSweep:
                 found = emitter.const(0.0, p.type) if g is None else emitter.get(g)
                 emitter.result(words.output["gradient", p], found)
         emitter.jump("done")
+
+    def write_blocks(self, blocks: list[Block]) -> None:
+        """Write the reverse of some blocks, the last one first."""
+        for block in reversed(blocks):
+            if block.loop is None or block.loop not in self.plan.idle:
+                self._block(block)
 
     # -- adjoints ----------------------------------------------------------------------------
 
@@ -96,12 +104,13 @@ class ReverseSweep:
         g = self.pending.pop(v, None)
         if self._local(v):
             return g
-        emitter, cell = self.emitter, self._variable(v)
+        emitter, cell = self.emitter, self.variable(v)
         found = emitter.get(cell)
         emitter.put(cell, emitter.const(0.0, v.type))
         return found if g is None else emitter.summed(found, g)
 
-    def _variable(self, v: Value) -> Any:
+    def variable(self, v: Value) -> Any:
+        """The variable of an adjoint that is added to in several blocks."""
         if v not in self.adjoints:
             self.adjoints[v] = self.emitter.cell(v.type, True, self.has_lanes(v))
         return self.adjoints[v]
@@ -109,13 +118,13 @@ class ReverseSweep:
     def add(self, v: Value, g: Any) -> None:
         """Add to the variable of an adjoint."""
         if v.active:
-            cell = self._variable(v)
+            cell = self.variable(v)
             g = g if self.has_lanes(v) else self.emitter.over_lanes(g)
             self.emitter.put(cell, self.emitter.summed(self.emitter.get(cell), g))
 
     # -- values of the forward sweep ---------------------------------------------------------
 
-    def _value(self, v: Value) -> Any:
+    def value(self, v: Value) -> Any:
         """A value of the forward sweep, before the instruction that is reversed."""
         emitter, frame = self.emitter, self.frame
         if v.op in ("const", "undef"):
@@ -134,7 +143,7 @@ class ReverseSweep:
         elif v in self.plan.stacked:
             found = self._popped(v, loop)
         else:
-            found = frame.compute(v, [self._value(a) for a in self.plan.parts(v)])
+            found = frame.compute(v, [self.value(a) for a in self.plan.parts(v)])
         self.known[v] = found
         return found
 
@@ -212,15 +221,19 @@ class ReverseSweep:
         if loop in self.plan.idle:
             emitter.jump(f"r{loop.preheader.label}")
             return
-        trips = self._value(loop.trips[block])
+        trips = self.value(loop.trips[block])
         if loop in self.upwards:
             emitter.put(self.upwards[loop], trips)
         first = emitter.const(-1, "i64") if loop in self.upwards else trips
         emitter.put(frame.counters[loop], first)
         for v, inner in self.plan.invariants.get(block, {}).items():
-            emitter.put(self.invariants[v, inner], self._value(v))
+            emitter.put(self.invariants[v, inner], self.value(v))
         if loop in self.checkpoints:
             self.checkpoints[loop].enter()
+            return
+        if loop in self.threads:
+            self.threads[loop].reverse(self)
+            emitter.jump(f"r{loop.preheader.label}")
             return
         if (stack := frame.stacks.get(loop)) is not None:
             used = emitter.integer("iadd", [trips, emitter.const(stack.extra, "i64")])
@@ -254,16 +267,18 @@ class ReverseSweep:
         emitter, loop = self.emitter, block.loop
         assert loop is not None
         counter, one = self.frame.counters[loop], emitter.const(1, "i64")
-        k = emitter.get(counter)
+        k, is_threads = emitter.get(counter), self.thread is not None and loop is self.thread.loop
         if loop in self.upwards:
             after = emitter.integer("iadd", [k, one], "nsw")
             ended = emitter.apply("eq", after, emitter.get(self.upwards[loop]))
         else:
             after = emitter.integer("isub", [k, one], "nsw")
-            ended = emitter.apply("eq", k, emitter.const(0, "i64"))
-        out, back = emitter.label("out"), emitter.label("back")
+            last = self.thread.first if is_threads else emitter.const(0, "i64")
+            ended = emitter.apply("eq", k, last)
+        out, back = ENDED if is_threads else emitter.label("out"), emitter.label("back")
         emitter.branch(ended, out, back)
-        for label, source in ((back, loop.latch), (out, loop.preheader)):
+        ways = [(back, loop.latch)] if is_threads else [(back, loop.latch), (out, loop.preheader)]
+        for label, source in ways:
             emitter.start(label)
             if label == back:
                 emitter.put(counter, after)
@@ -277,7 +292,7 @@ class ReverseSweep:
     def _part(self, block: Block, incoming: list[tuple[Value, Any]]) -> None:
         """To the predecessor that control came from."""
         emitter, merge = self.emitter, self.plan.merges[block]
-        x = self._value(merge.value)
+        x = self.value(merge.value)
         labels = [emitter.label("from") for _ in block.predecessors]
         if merge.first is None and len(labels) > 2:
             emitter.switch(x, labels)
@@ -317,11 +332,11 @@ class ReverseSweep:
             zero = emitter.const(0.0, ELEMENTS[v.attribute])
             emitter.store(*place, zero, v.attribute, scope, v.lanes)
             if (valid := frame.function.masked.get(v)) is not None:
-                g = emitter.select(self._value(valid), g, zero)
+                g = emitter.select(self.value(valid), g, zero)
             self._contribute(x, g)
         if v in self.plan.saved:
-            old = self._value(self.plan.saved[v])
-            place = self._value(pointer), self._value(offset)
+            old = self.value(self.plan.saved[v])
+            place = self.value(pointer), self.value(offset)
             emitter.store(*place, old, v.attribute, frame.scope(pointer), v.lanes)
 
     def _reverse_load(self, v: Value, g: Any) -> None:
@@ -334,7 +349,7 @@ class ReverseSweep:
         """The pointer and the offset of the adjoint of what is loaded or stored."""
         pointer, offset, *_ = v.args
         assert pointer.shadow is not None
-        return self._value(pointer.shadow), self._value(offset)
+        return self.value(pointer.shadow), self.value(offset)
 
     def add_to_memory(self, v: Value, g: Any) -> None:
         """Add to the adjoint of what is loaded."""
@@ -348,12 +363,12 @@ class ReverseSweep:
         zero = self.emitter.const(0.0, v.type)
         for x, sign in zip(terms, v.attribute):
             signed = g if sign > 0 else self.emitter.apply("neg", g)
-            self._contribute(x, self.emitter.select(self._value(valid), signed, zero))
+            self._contribute(x, self.emitter.select(self.value(valid), signed, zero))
 
     def _reverse_select(self, v: Value, g: Any) -> None:
         """Hand the adjoint on to what was chosen, in each lane."""
         condition, a, b = v.args
-        zero, chosen = self.emitter.const(0.0, v.type), self._value(condition)
+        zero, chosen = self.emitter.const(0.0, v.type), self.value(condition)
         self._contribute(a, self.emitter.select(chosen, g, zero))
         self._contribute(b, self.emitter.select(chosen, zero, g))
 
@@ -366,5 +381,5 @@ class ReverseSweep:
                 continue
             for name in partial.reads:
                 if name not in values:
-                    values[name] = self._value(operand(v, name))
+                    values[name] = self.value(operand(v, name))
             self._contribute(a, emitter.scaled(g, partial, values))

@@ -33,6 +33,7 @@ ELEMENTS = {
     "u32": "i64", "u16": "i64", "u8": "i64",
 }  # fmt: skip
 SIDE_EFFECTS = ("store", "require")
+PARALLEL = "parallel"  # the attribute of a comparison on which a `prange` loop goes on
 
 
 class Unsupported(NotImplementedError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from tapegrad.njit.three_address_code import CodeBlock, SourceLine
 
@@ -78,6 +78,16 @@ class Block:
         return self.loop is not None and self.loop.header is self
 
 
+class SharedTrips(NamedTuple):
+    """What threads that share the trips of a loop have to add up.
+
+    The `sums` are phis of its header; `copied` are the arrays of whose adjoints each has its own.
+    """
+
+    sums: tuple[Value, ...]
+    copied: tuple[Value, ...]
+
+
 class Loop:
     """A loop: one block before it, one that goes back, and a block for each exit."""
 
@@ -94,6 +104,8 @@ class Loop:
         self.count: Value | None = None  # of trips, if known before and the header is the only exit
         self.trips: dict[Block, Value] = {}  # at each exit, how many trips were made
         self.width = 1  # of the vectors in it
+        self.shared: SharedTrips | None = None  # among threads, if they can be
+        self.sequential = ""  # why not, if they should be
 
     def __hash__(self) -> int:
         return self.header.label  # see `Value`
@@ -106,6 +118,11 @@ class Loop:
         """The number of this trip."""
         assert self.trip is not None
         return self.trip
+
+    @property
+    def in_lanes(self) -> bool:
+        """Whether it runs for all lanes of a loop around it."""
+        return self.parent is not None and self.parent.width > 1
 
     def holds(self, v: Value) -> bool:
         """Whether a value is computed in the loop."""
@@ -191,6 +208,19 @@ class Function:
         while (above := self.alias_classes.get(found, found)) is not found:
             found = above
         return found
+
+    def lengths_of(self, pointer: Value) -> list[Value]:
+        """The lengths whose product is the size of an array that is an argument or made here."""
+        if pointer.op == "alloc":
+            return pointer.args[:1]
+        if pointer.op != "arg":
+            return []
+        own = pointer.attribute
+        start = own.suffix.rpartition(".")[0] + ".n"
+        return [
+            p for p in self.parameters
+            if p.attribute.argument == own.argument and p.attribute.suffix.startswith(start)
+        ]  # fmt: skip
 
     def has_lanes(self, v: Value) -> bool:
         """Whether the adjoint of a value is a vector: what it is, is the sum over the lanes."""

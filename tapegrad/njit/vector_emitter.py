@@ -14,7 +14,7 @@ from tapegrad.compiler.llvm.ssa import FLOATS as SUFFIX
 from tapegrad.compiler.llvm.ssa import Value as Handle
 from tapegrad.compiler.llvm.ssa import literal
 from tapegrad.compiler.llvm.widen import has_vector_form, widened
-from tapegrad.njit.emitter import ADDED, LLVM, SIZE, BlockCode, Cell, Emitter, scalar_type
+from tapegrad.njit.emitter import ADDED, LLVM, SIZE, BlockCode, Emitter, scalar_type
 from tapegrad.njit.three_address_code import FLOATS
 from tapegrad.njit.values import LANES
 
@@ -352,12 +352,8 @@ class VectorEmitter(Emitter):
             return Emitter.cell(self, kind, zeroed)
         if LLVM[kind] not in IN_VECTORS:
             return Lanes([Emitter.cell(self, kind, zeroed) for _ in range(self.lanes)])
-        name, type = f"%c{self._cells}", self.vector(LLVM[kind])
-        self._cells += 1
-        self.head.append(f"{name} = alloca {type}")
-        if zeroed:
-            self.head.append(f"store {type} zeroinitializer, ptr {name}")
-        return Cell((name, type))
+        type = self.vector(LLVM[kind])
+        return self._made(type, f"{type} zeroinitializer" if zeroed else "")
 
     def get(self, cell: Any) -> Any:
         """What a variable holds."""

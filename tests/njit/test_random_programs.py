@@ -22,6 +22,14 @@ TRIALS, FIRST = (
 CHUNK = 10
 
 
+def check_quickly(seed):
+    """Check a program; most of them unoptimised: what is tested is what LLVM is given."""
+    with pytest.MonkeyPatch.context() as patch:
+        if seed % 5:
+            patch.setattr(build, "assembled", functools.partial(build.assembled, level=1))
+        check_program(seed)
+
+
 def check_program(seed):
     f, args = program(seed)
     along = directions(args, np.random.default_rng(seed))
@@ -38,10 +46,6 @@ def check_program(seed):
 
 
 @pytest.mark.parametrize("start", range(FIRST, FIRST + (TRIALS or 20), CHUNK))
-def test_random_programs(start, monkeypatch):
-    quick = functools.partial(build.assembled, level=1)
+def test_random_programs(start):
     for seed in range(start, start + CHUNK):
-        with monkeypatch.context() as patch:
-            if seed % 5:  # most of them unoptimised: what is tested is what LLVM is given
-                patch.setattr(build, "assembled", quick)
-            check_program(seed)
+        check_quickly(seed)

@@ -41,6 +41,11 @@ _IDENTITIES = (np.positive, np.conjugate, np.real)
 _FINITE = {"isfinite": "lt", "isinf": "eq"}
 
 
+def is_prange(key: Any) -> bool:
+    """Whether a function is `numba.prange`."""
+    return getattr(key, "__name__", "") in ("prange", "internal_prange")
+
+
 class Calls(ArrayCalls):
     """Writes the code of calls and operators."""
 
@@ -75,7 +80,7 @@ class Calls(ArrayCalls):
         if key is slice:
             self.slices[target.name] = self.slice_of(args)
             return None
-        if key is range or name in ("prange", "internal_prange"):
+        if key is range or is_prange(key):
             return self.range(args), t
         if key is len:
             return [self.length(self.names(args[0]), kinds[0])], t

@@ -10,7 +10,7 @@ from typing import Any
 from numba.core.dispatcher import Dispatcher
 
 from tapegrad.njit.numba_front import array_library
-from tapegrad.njit.numba_front.calls import Calls
+from tapegrad.njit.numba_front.calls import Calls, is_prange
 from tapegrad.njit.numba_front.components import (
     components,
     constants,
@@ -26,6 +26,7 @@ from tapegrad.njit.numba_front.typed_ir import TypedFunction
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain, row_of
 from tapegrad.njit.three_address_code import (
     FLOATS,
+    PARALLEL,
     Code,
     CodeBlock,
     Constant,
@@ -228,13 +229,23 @@ class Translation(Lists):
         kind, ops = self.type(e.value), self.names(e.value)
         *_, count, k = ops
         assert isinstance(k, str)
-        more = self.emit("lt", [k, count], "i1")
+        more = self.emit("lt", [k, count], "i1", PARALLEL if self.is_prange(e.value) else None)
         held = self.code.name("i64")
         self.copy(k, held)
         self.copy(self.emit("iadd", [k, ONE], "i64", "nsw"), k)
         self.code.types[self.prefix + target.name + ".b"] = "i1"
         self.copy(more, self.prefix + target.name + ".b")
         self.next_elements[target.name] = lambda: self.element(ops[:-2], kind, held)
+
+    def is_prange(self, var: NumbaIR) -> bool:
+        """Whether an iterator is that of a `prange` which Numba would run on threads."""
+        d: Any = var
+        while isinstance(d, ir.Var):
+            d = self.definitions.get(d.name)
+            if isinstance(d, ir.Expr) and d.op in ("getiter", "cast"):
+                d = d.value
+        f = self.type(d.func) if isinstance(d, ir.Expr) and d.op == "call" else None
+        return bool(self.typed.options.get("parallel")) and is_prange(getattr(f, "typing_key", 0))
 
     next_elements: dict[str, Callable[[], Found]]
 
