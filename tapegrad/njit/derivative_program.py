@@ -77,6 +77,7 @@ class DerivativeProgram:
     """
 
     vectorizes = True  # loops, where it can
+    has_checkpoints = False
 
     def __init__(self, f: Dispatcher, request: Request) -> None:
         self.request = request

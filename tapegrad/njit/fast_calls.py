@@ -9,10 +9,11 @@ of all others.
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,7 +52,7 @@ class Step(WordStruct):
     itemsize: int
 
 
-NUMBER, ADDRESS, LENGTH, ADJOINT, GRADIENT, VALUE = range(6)  # kinds of steps
+NUMBER, ADDRESS, LENGTH, ADJOINT, GRADIENT, VALUE, SINGLE = range(7)  # kinds of steps
 
 
 def fast_call(
@@ -69,7 +70,7 @@ def fast_call(
     every = (*args, *constants)
     leaves, along = _leaves(every), _leaves(directions)
     simple = all(type(x) in KINDS for x in (*leaves, *along))
-    if not simple or program.written or program.result != types.float64:
+    if not simple or program.written or program.result not in (types.float64, types.float32):
         return None
     if len(along) != len(_leaves(args[: len(directions)])) or not sweep_abi.as_listed():
         return None
@@ -83,28 +84,50 @@ def fast_call(
         adapter(), places, packing.outputs, result, otherwise if plain else _missed, _failed, name,
         release=True, context=plan, kept=kept,
     )  # fmt: skip
-    return made if plain else _of_leaves(made, args, constants, directions, otherwise)
+    if plain:
+        return made
+    forms = [getattr(args[k], "_make", None) for k in argnums]
+    named = _Named(forms, single, program.request.value) if any(forms) else None
+    return _of_leaves(made, args, constants, directions, otherwise, named)
 
 
 def _leaves(args: Sequence[Any]) -> list[Any]:
-    """The parts of arguments that are tuples; those of other kinds of tuples do not matter."""
-    return [leaf for x in args for leaf in (x if type(x) is tuple else (x,))]
+    """The parts of arguments that are tuples."""
+    return [leaf for x in args for leaf in (x if isinstance(x, tuple) else (x,))]
+
+
+class _Named(NamedTuple):
+    """How gradients that come as plain tuples are brought into the form of named ones."""
+
+    forms: list[Any]
+    single: bool
+    with_value: bool
+
+    def formed(self, result: Any) -> Any:
+        """A result in the form of the arguments."""
+        value, found = result if self.with_value else (None, result)
+        parts = (found,) if self.single else found
+        parts = tuple([p if make is None else make(p) for make, p in zip(self.forms, parts)])
+        found = parts[0] if self.single else parts
+        return (value, found) if self.with_value else found
 
 
 def _of_leaves(
     made: Callable[..., Any], args: Sequence[Any], constants: Sequence[Any],
-    directions: Sequence[Any], otherwise: Callable[..., Any],
+    directions: Sequence[Any], otherwise: Callable[..., Any], named: _Named | None,
 ) -> Callable[..., Any]:  # fmt: skip
     """A function that takes tuples apart for another one, if they are like these."""
-    sizes = [len(x) if type(x) is tuple else -1 for x in (*args, *directions)]
+    forms = [(type(x), len(x)) if isinstance(x, tuple) else None for x in (*args, *directions)]
     before, between = len(args), _leaves(constants)
 
     def call(*given: Any, **kwargs: Any) -> Any:
-        found = [len(x) if type(x) is tuple else -1 for x in given]
-        if kwargs or found != sizes:
+        found = [(type(x), len(x)) if isinstance(x, tuple) else None for x in given]
+        if kwargs or found != forms:
             return otherwise(*given, **kwargs)
         result = made(*_leaves(given[:before]), *between, *_leaves(given[before:]))
-        return otherwise(*given) if result is NotImplemented else result
+        if result is NotImplemented:
+            return otherwise(*given)
+        return result if named is None else named.formed(result)
 
     return call
 
@@ -187,18 +210,22 @@ class _Packing:
                 if leaf not in self.gradients:
                     self._adjoint(self.count, leaf)
             parts = tuple([self.gradients[leaf] for leaf in range(first, first + size)])
-            found.append(parts if type(args[k]) is tuple else parts[0])
+            found.append(parts if isinstance(args[k], tuple) else parts[0])
         gradients: Result = found[0] if single else tuple(found)
         if not self.program.request.value:
             return gradients
-        return self._number(VALUE, self.program.words.output["result", 0]), gradients
+        kind = VALUE if self.program.result == types.float64 else SINGLE
+        return self._number(kind, self.program.words.output["result", 0]), gradients
 
     def plan(self, limit: int) -> tuple[int, tuple[Any, ...]]:
         """The address of the plan, and what has to live as long."""
         program, words = self.program, self.program.words
         template = (ctypes.c_double * (self.count + 1))()
         for at, (kind, _) in enumerate(words.inputs):
-            template[at] = float(kind == "seed")
+            if kind == "seed":
+                struct.pack_into(
+                    "d" if program.result == types.float64 else "f", template, 8 * at, 1
+                )
         steps = (ctypes.c_int64 * len(self.steps))(*self.steps)
         plan = (ctypes.c_int64 * Plan.SIZE)(*Plan.words(
             program=program.address, limit=limit, arguments=len(self.leaves) + self.moved,
@@ -328,6 +355,9 @@ def _unpack(code: FunctionBuilder, step: str, results: str, bad: str) -> None:
             code.store(x, output)
             if which == GRADIENT:
                 _note(code, x, "double", bad)
+    with _is(code, step, SINGLE):
+        x = code.load(code.at(results, _word(code, step, Step.word), "i64"), "float")
+        code.store(code.emit(f"fpext float {x} to double"), output)
 
 
 def _note(code: FunctionBuilder, x: str, kind: str, bad: str) -> None:

@@ -17,7 +17,7 @@ from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import program_of
 from tapegrad.njit.numba_front.components import components, scalar
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
-from tapegrad.njit.runtime_text import RAISED
+from tapegrad.njit.runtime_text import NO_MEMORY, RAISED
 from tapegrad.njit.three_address_code import Unsupported
 from tapegrad.transforms.call_arguments import checked_argnums, name_of
 
@@ -50,16 +50,23 @@ class Source:
         normal = tuple([_in_order(t) for t in kinds])
         chosen = tuple(sorted(self.chosen))
         request = self.request(normal, chosen, derivative.needs_value)
-        # The first is run; where a derivative is NaN then, the second.
-        self.programs = [program_of(f, request._replace(strong=strong)) for strong in (False, True)]
+        # The first is run; where a derivative is NaN then, the second.  Where that takes more
+        # memory than it was given, it is the third and fourth, with checkpoints.
+        sparing = (False, True)[: 1 + (derivative.max_memory is not None)]
+        self.programs = [
+            program_of(f, request._replace(strong=strong, checkpoints=checkpoints))
+            for checkpoints in sparing for strong in (False, True)
+        ]  # fmt: skip
+        if not self.programs[-1].has_checkpoints:
+            del self.programs[2:]
         self.program = self.programs[0]
         self.check(derivative)
         self.count = len(self.program.words.outputs)  # of results; their tangents follow
         prototype = ctypes.CFUNCTYPE(WORD, WORD, WORD, WORD)
         message = f"`{derivative.name}` of `{name_of(f)}` "
         self.space: dict[str, Any] = {
-            "np": np, "f": f, "plain": prototype(self.programs[0].address),
-            "strong": prototype(self.programs[1].address), "move": prototype(_memmove()),
+            "np": np, "f": f, "move": prototype(_memmove()),
+            **{f"program{k}": prototype(p.address) for k, p in enumerate(self.programs)},
             "no_memory": message + "takes more memory than it may",
             "raised": message + "raised, and the function did not when it was called to see what",
             "overlap": message + "got arrays that overlap, into one of which the function writes",
@@ -86,7 +93,8 @@ class Source:
         """The lines of the function."""
         shadows: dict[Any, str] = {}
         arrays: dict[int, Any] = {}
-        yield "for attempt in range(2):"
+        yield "attempt = 0"
+        yield "while True:"
         for line in self.attempt(arrays, shadows):
             yield " " + line.replace("\n", "\n ")
         if self.inplace:
@@ -130,13 +138,17 @@ class Source:
                 yield self.seed(at, program.result_leaves[p][1])
         yield from self.tangents(arrays)
         given = f"(words.ctypes.data, out.ctypes.data, {self.limit})"
-        yield f"status = plain{given} if attempt == 0 else strong{given}"
+        *others, last = [f"program{k}{given}" for k in range(len(self.programs))]
+        cases = "".join(f"{text} if attempt == {k} else " for k, text in enumerate(others))
+        yield f"status = {cases}{last}"
         # What is read here is not freed before.
         alive = " + ".join(["words[0] * 0", *(f"{a[0]}.size" for a in arrays.values())])
         yield f"if {alive} < 0:\n  raise RuntimeError"
         yield f"if status == {RAISED}:"
         yield f" f({', '.join(self.copies())})"
         yield " raise RuntimeError(raised)"
+        if len(self.programs) > 2:
+            yield f"if status == {NO_MEMORY} and attempt < 2:\n  attempt += 2\n  continue"
         yield "if status != 0:\n  raise MemoryError(no_memory)"
         if program.owns:
             yield from self.copied_results()
@@ -144,7 +156,8 @@ class Source:
             yield f"release(out[{program.owner_word}])"
         yield "total = 0.0"
         yield from self.sums(shadows)
-        yield "if total == total:\n  break"
+        yield "if total == total or attempt % 2 == 1:\n  break"
+        yield "attempt += 1"
 
     def seed(self, at: int, t: NumbaType) -> str:
         """A line that writes the adjoint of the result."""

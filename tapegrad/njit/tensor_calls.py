@@ -4,10 +4,15 @@ Numba asks a Tensor for its type by `_numba_type_`, and gets `TENSOR`.  When it 
 a function for that, its event "numba:compile" tells which dispatcher does, and `TensorCalls` takes
 the place of `_compile_for_args` in this one dispatcher: by that name Numba's C code asks what to
 call with arguments of types that nothing is compiled for yet.  What is compiled goes as ever.
+
+A dispatcher whose types are declared compiles nothing more and asks nobody.  It is found when it
+asks a Tensor for its type, and may compile for the rest of this call: so it asks `TensorCalls`.
 """
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
 from typing import Any, NoReturn
 
 from numba.core import errors, event
@@ -69,6 +74,24 @@ class _CompileListener(event.Listener):
 event.register("numba:compile", _CompileListener())  # type: ignore[no-untyped-call]
 
 
+def type_of_tensor() -> TensorType:
+    """`TENSOR`; a dispatcher of declared types that asks for it is to ask `TensorCalls` next."""
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(DEEPEST):
+        if frame is None or frame.f_code is _ASKS:
+            break
+        frame = frame.f_back
+    f: Any = None if frame is None else frame.f_locals.get("self")
+    if isinstance(f, CPUDispatcher) and not getattr(f, "_can_compile", True):
+        vars(f).setdefault("_compile_for_args", TensorCalls(f, declared=True))
+        f.disable_compile(False)
+    return TENSOR
+
+
+_ASKS = CPUDispatcher.typeof_pyval.__code__
+DEEPEST = 24  # calls between a dispatcher that asks for a type and a Tensor in tuples
+
+
 def _mentions_tensor(t: NumbaType) -> bool:
     """Whether a type is that of a Tensor, or of a tuple or list of some."""
     if isinstance(t, types.BaseTuple):
@@ -79,16 +102,20 @@ def _mentions_tensor(t: NumbaType) -> bool:
 class TensorCalls:
     """What a dispatcher is to call with arguments that nothing is compiled for."""
 
-    def __init__(self, f: CPUDispatcher) -> None:
-        self.callee = Callee(f)
+    def __init__(self, f: CPUDispatcher, declared: bool = False) -> None:
+        self.callee, self.declared = Callee(f), declared
         # Records bear the function's name, in pictures of the tape and in errors.
         self.record: Any = type(f.py_func.__name__, (NumbaCall,), {})
 
     def __call__(self, *args: Any, **kws: Any) -> Any:
         """What to call: compiled code; or, with Tensors, `called`."""
+        f: Any = self.callee.f
+        if self.declared:
+            f.disable_compile()
         if any_tensor(*args):
             return self.called
-        f: Any = self.callee.f
+        if self.declared:
+            return f._explain_matching_error(*args, **kws)  # which raises
         return type(f)._compile_for_args(f, *args, **kws)
 
     def called(self, *args: Any) -> Any:

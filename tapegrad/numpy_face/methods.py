@@ -111,9 +111,9 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleTy
 
 def numba_type(self: Tensor) -> Any:
     """What Numba takes a Tensor for: a call of a function that it compiles is one record."""
-    from tapegrad.njit.tensor_calls import TENSOR
+    from tapegrad.njit.tensor_calls import type_of_tensor
 
-    return TENSOR
+    return type_of_tensor()
 
 
 def dlpack(

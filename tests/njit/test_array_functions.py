@@ -207,6 +207,29 @@ def classified(x):
     return s * x
 
 
+@case(A1, B1, compiled=True)
+def written_into_out(x, w):
+    """An `out` takes the elements one by one, as in Numba; what it held is gone."""
+    y = w.copy()
+    z = np.sin(x, y)
+    np.multiply(y[1:], y[:-1], y[1:])
+    np.divide(z, 1.5, y)
+    np.clip(np.add(x[0], w, np.empty_like(w)), -0.5, 0.5, z[:])
+    low = np.zeros(len(x), np.bool_)
+    np.less(x, w, low)
+    return np.sum(y * x) + np.sum(x[low])
+
+
+@case(A2, B2)
+def products_into_out(a, b):
+    c, d = np.ones((4, 3)), np.empty(3)
+    np.dot(a, b, out=c)
+    np.dot(c.T, a[:, 1].copy(), d)
+    wide = np.empty((2, 3))
+    np.exp(d, wide)
+    return np.sum(c * c) + np.sum(wide * np.tanh(d))
+
+
 @pytest.mark.parametrize(("f", "args", "options"), CASES, ids=name_of)
 def test_functions(f, args, options):
     check(f, args, **options)

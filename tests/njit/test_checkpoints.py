@@ -305,9 +305,31 @@ def test_limit_in_nopython_code():
     def called(x, n):
         return gradient.njit(x, 2.0, n)
 
-    assert called(0.5, 1000) == tg.grad(decay)(0.5, 2.0, 1000)
+    for n in (1000, 100_000):  # the second one in segments
+        assert called(0.5, n) == tg.grad(decay)(0.5, 2.0, n)
     with pytest.raises(MemoryError, match="more memory than it may"):
-        called(0.5, 100_000)
+        called(0.5, 100_000_000)
+
+
+def test_segments_in_nopython_code_begin_anew():
+    """What the first attempt has written is forgotten; the strong products come last."""
+
+    @njit
+    def logged(x, log, n):
+        for k in range(n):
+            log[k % 2] += math.sin(x[0])
+            x[0] += 1e-4 * log[0] * x[1]
+        return x[0] * log[1] + math.sqrt(x[2] * 0.0) * 0.0
+
+    gradient = tg.grad(logged, max_memory=100_000)
+    args = np.array([0.5, 0.2, 1.0]), np.zeros(2)
+
+    @njit
+    def called(x, log, n):
+        return gradient.njit(x, log, n)
+
+    for n in (100, 20_000):
+        np.testing.assert_array_equal(called(*args, n), tg.grad(logged)(*args, n))
 
 
 def test_limit_is_kept_by_pickling():

@@ -5,6 +5,7 @@ import math
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from sys import getrefcount
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -286,3 +287,42 @@ def test_without_the_builtin(monkeypatch, general_calls):
     for _ in range(2):
         np.testing.assert_array_equal(gradient(np.array([1.0, 4.0])), [0.5, 0.25])
     assert len(general_calls) == 2
+
+
+class Weights(NamedTuple):
+    a: float
+    w: np.ndarray
+
+
+@njit
+def weighted(p, x):
+    return (p.w * x).sum() * p.a
+
+
+def test_named_tuples(general_calls):
+    p, x = Weights(2.0, np.array([1.0, 3.0])), np.array([0.5, 0.25])
+    for transform in (tg.grad, tg.value_and_grad):
+        for argnums in (0, (1, 0)):
+            f = transform(weighted, argnums)
+            first = f(p, x)
+            general_calls.clear()
+            assert repr(f(p, x)) == repr(first)
+            assert not general_calls
+
+
+@njit
+def in_single(x, w):
+    s = np.float32(0.0)
+    for i in range(len(x)):
+        s += x[i] * x[i] * w[i]
+    return s
+
+
+def test_results_in_single_precision(general_calls):
+    x, w = np.float32([0.5, 0.25, 2.0]), np.float32([1.0, 3.0, 0.1])
+    for transform in (tg.grad, tg.value_and_grad):
+        f = transform(in_single, (0, 1))
+        first = f(x, w)
+        general_calls.clear()
+        assert repr(f(x, w)) == repr(first)
+        assert not general_calls

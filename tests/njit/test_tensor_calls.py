@@ -30,6 +30,31 @@ def waves_of_arrays(x, k):
     return np.sin(x) * k + x * np.roll(x, -1)
 
 
+@njit(["float64(float64[:])", "float64(float64)"])
+def declared(x):
+    return np.sum(np.square(x)) * 2.0
+
+
+@njit("float64(UniTuple(float64, 2), int64)")
+def declared_pair(p, n):
+    return p[0] * p[1] ** n
+
+
+def test_functions_of_declared_types():
+    """One record as any other; what else is of other types stays refused, as Numba does it."""
+    x = tg.tensor([0.5, -1.0], requires_grad=True)
+    (declared(np.sin(x)) + declared_pair((x[0], x[1]), 2)).backward()
+    wanted = 4.0 * np.sin(x.detach()) * np.cos(x.detach()) + tg.tensor([1.0, -1.0])
+    np.testing.assert_allclose(x.grad, wanted)
+    for f in (tg.grad(declared), tg.jit(tg.grad(declared)), tg.grad(lambda x: declared(x))):
+        np.testing.assert_array_equal(f(x.detach()), [2.0, -4.0])
+    assert declared(3) == 18.0  # converted, as declared types are
+    for wrong in ("text", np.ones((2, 2))):
+        with pytest.raises(TypeError, match="No matching definition"):
+            declared(wrong)
+    assert len(declared.signatures) == 2
+
+
 @njit
 def several(x, n):
     return x.sum(), x * x[0], n + 1, x[0] > 0

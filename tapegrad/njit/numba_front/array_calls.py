@@ -105,11 +105,17 @@ class ArrayCalls(Inlining):
         axis = self.axis_of(args[1:], e.kws)
         if name in array_library.ALONG and axis is not None and is_numpys(key):
             return self.along(name, self.known(args[0]), axis, t)
-        if e.kws:
+        if key is np.dot and [k for k, _ in e.kws] == ["out"]:
+            args.append(dict(e.kws)["out"])
+        elif e.kws:
             return self.overloaded(e, t, f"`np.{name}` with keywords")
         known = isinstance(key, np.ufunc) or key in (abs, np.where, np.clip)
         if known and isinstance(t, types.Array):
-            return self.elementwise((np.absolute if key is abs else key, args), t)
+            inputs = key.nin if isinstance(key, np.ufunc) else 3 if key is np.clip else len(args)
+            out = next((a for a in args[inputs:] if not self.is_none(a)), None)
+            return self.elementwise((np.absolute if key is abs else key, args[:inputs]), t, out)
+        if key is np.dot and len(args) == 3:
+            return self.dot_into(args, t)
         if key is np.reshape:
             return self.reshaped((self.names(args[0]), self.type(args[0])), args[1:], t)
         if key is np.transpose:
@@ -288,15 +294,31 @@ class ArrayCalls(Inlining):
         )
         return None if f is None else self.laid_out(self.inline(f, args), t)
 
-    def elementwise(self, tree: Any, t: NumbaType) -> Found:
-        """An elementwise expression over arrays: a loop, written as source."""
+    def dot_into(self, args: list[NumbaIR], t: NumbaType) -> Found:
+        """`np.dot` of which an argument takes the result."""
+        *factors, out = map(self.known, args)
+        made = self.library("dot", factors, t)
+        if made is None:
+            raise Unsupported(f"the product of {factors[0][1]} and {factors[1][1]}")
+        disjoint: Found = ([Constant(False, "i1")], types.boolean)
+        self.inline(array_library.assigned(out[1], made[1]), [out, made, disjoint])
+        return out
+
+    def elementwise(self, tree: Any, t: NumbaType, out: NumbaIR | None = None) -> Found:
+        """An elementwise expression over arrays: a loop, written as source.
+
+        Where there is an `out`, it takes the result, in the loop's order, as it does in Numba.
+        """
         if not isinstance(t, types.Array) or t.ndim > len(array_library.INDICES):
             raise Unsupported(f"an expression of arrays that gives {t}")
         leaves: dict[str, NumbaIR] = {}
         text = self.text(tree, leaves)
-        kinds = [types.unliteral(self.type(v)) for v in leaves.values()]
-        f = array_library.elementwise(text, kinds, t)
-        found = self.inline(f, [(self.get(v), k) for v, k in zip(leaves.values(), kinds)])
+        operands = [*leaves.values(), *([] if out is None else [out])]
+        kinds = [types.unliteral(self.type(v)) for v in operands]
+        f = array_library.elementwise(text, kinds, t, into=out is not None)
+        found = self.inline(f, [(self.get(v), k) for v, k in zip(operands, kinds)])
+        if out is not None:
+            return self.get(out), self.type(out)
         return self.laid_out(found, t)
 
     def text(self, x: Any, leaves: dict[str, NumbaIR]) -> str:

@@ -121,10 +121,22 @@ def _step(length: str) -> str:
     return f"({length} // 2) // max({length} // 2, 1)"
 
 
-def elementwise(text: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function:
-    """A function of elements, `text` over `{x0}`, `{x1}`, ..., of operands that are broadcast."""
+def elementwise(
+    text: str, kinds: Sequence[NumbaType], result: NumbaType, into: bool = False
+) -> Function:
+    """A function of elements, `text` over `{x0}`, `{x1}`, ..., of operands that are broadcast.
+
+    Its result is a new array, or else written `into` the last operand, element by element.
+    """
     lines, lengths, elements = _broadcast(kinds, result.ndim)
     element = text.format(**{f"x{k}": e for k, e in enumerate(elements)})
+    if into:
+        out = f"x{len(kinds) - 1}"
+        for d, n in enumerate(lengths):
+            lines += [f"if {n} != {out}.shape[{d}]:", " raise ValueError"]
+        body = nest(lengths, f"{at(out, result.ndim)} = {element}")
+        names = ", ".join(f"x{k}" for k in range(len(kinds)))
+        return defined("elementwise", names, *lines, body, f"return {out}")
     shape = "(" + "".join(f"{n}, " for n in lengths) + ")"
     return defined(
         "elementwise", ", ".join(f"x{k}" for k in range(len(kinds))), *lines,
