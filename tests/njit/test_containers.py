@@ -85,6 +85,46 @@ def lists(x, a, n):
     return s + zeros[3] * zeros[4] + values[1]
 
 
+@case(A1, compiled=True)
+def lists_that_grow(x):
+    values = [v * v for v in x if v > 0]
+    same = values
+    for i in range(40):
+        values.append(values[i % len(values)] * 0.9 + x[i % 5])
+        if i % 3 == 2:
+            last = values.pop()
+            same[len(same) - 1] += last * values[0]
+    s = 0.0
+    for i, v in enumerate(same):
+        s += v * i
+    return s + len(values) * sum(same) + max(values) * values[-1]
+
+
+@case(A1, compiled=True)
+def lists_made_again(x):
+    s = 0.0
+    for i in range(5):
+        row = [x[i] * x[j] for j in range(i)]
+        row += [x[i], x[0]]
+        row.extend(x[2:4])
+        row += row
+        part = np.array(row)
+        s += np.sum(part * part) * row[-1]
+    return s
+
+
+@case(A1, compiled=True)
+def lists_of_places(x):
+    found = []
+    for i in range(len(x)):
+        if x[i] > 0:
+            found.append(i)
+    s = 0.0
+    while len(found) > 1:
+        s += x[found.pop()] ** 3 * len(found)
+    return s + x[found[0]]
+
+
 @case(0.7, (1.5, -0.2))
 def tuples_compared(x, p):
     a = np.ones((2, 3))

@@ -109,7 +109,7 @@ def test_refusals_are_typing_errors():
     @njit
     def lists(x):
         values = [x]
-        values.append(x)
+        values.insert(0, x)
         return values[0]
 
     derivative = tg.grad(lists)

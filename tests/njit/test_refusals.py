@@ -15,10 +15,51 @@ TABLE = np.ones(200_000)
 RECORDS = np.ones(2, [("weight", float)])
 
 
-def appends(x):
+def inserts(x):
     values = [x, 2.0]
-    values.append(x)
+    values.insert(0, x)
     return values[0] * values[1]
+
+
+def appends_to_one_of_two(x):
+    a, b = [x], [2.0]
+    c = a if x > 0 else b
+    c.append(x)
+    return a[0] * len(b)
+
+
+def appends_in_a_loop_over_it(x):
+    values = [x, 2.0]
+    for v in values:
+        if len(values) < 9:
+            values.append(x * v)
+    return values[-1]
+
+
+@njit
+def same(x):
+    return x
+
+
+def appends_to_a_result(x):
+    values = [x]
+    others = same(values)
+    values.append(x)
+    return others[0] * len(others)
+
+
+def appends_to_part_of_a_tuple(x):
+    values = [x]
+    pair = (values, x)
+    values.append(x)
+    return pair[0][0] * len(pair[0])
+
+
+def repeats_in_place(x):
+    values = [x]
+    others = values
+    values *= 2
+    return others[0] * len(others)
 
 
 def compares_lists(x):
@@ -111,7 +152,12 @@ def gradient_inside(x):
 square_slope = tg.grad(njit(lambda x: x * x))
 
 REASONS = {
-    appends: "the method `append` of a list: write into an array",
+    inserts: "the method `insert` of a list: write into an array",
+    appends_to_one_of_two: "`append` of a list that may be one of several: write into an array",
+    appends_in_a_loop_over_it: "`append` of a list while a loop runs over it",
+    appends_to_a_result: "`append` of a list that a tuple or a result of a call may hold",
+    appends_to_part_of_a_tuple: "`append` of a list that a tuple or a result of a call may hold",
+    repeats_in_place: "`imul` of a list, in its place",
     gradient_inside: "a gradient that is called in it: call it from Python",
     tries: "`try`: let exceptions be raised",
     compares_lists: "the operator `eq` on a list",
@@ -169,6 +215,21 @@ def test_lists_from_outside_and_as_results_are_refused():
 
     with pytest.raises(NotImplementedError, match="a list as a result: return an array"):
         tg.jacobian(doubled)(np.ones(2))
+
+    @njit
+    def appended(values, x):
+        values.append(x)
+
+    @njit
+    def has_another_append(x):
+        values = [x]
+        appended(values, x)
+        return values[1]
+
+    with pytest.raises(
+        NotImplementedError, match=r"`appended`, line .*: `append` of a list of a c"
+    ):
+        tg.grad(has_another_append)(0.5)
     with pytest.raises(NotImplementedError, match="a list as an argument: pass an array"):
         tg.grad(njit(lambda x, places: x[places[0]]))(np.ones(2), [1])
 

@@ -1,4 +1,4 @@
-"""Lists whose length does not change: memory with a length, as an array in C order has them."""
+"""Lists: memory with a length, as an array in C order has them; and with room, if they grow."""
 
 from __future__ import annotations
 
@@ -7,15 +7,107 @@ from typing import Any
 
 from tapegrad.njit.numba_front import array_library
 from tapegrad.njit.numba_front.calls import Calls
-from tapegrad.njit.numba_front.components import array_of, scalar
+from tapegrad.njit.numba_front.components import array_of, element_of, scalar
+from tapegrad.njit.numba_front.growing_lists import GROWING, GrowingLists, growing_lists
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, types
 from tapegrad.njit.numba_front.subscripts import is_index
-from tapegrad.njit.numba_front.writer import ZERO, Found, Operands, plain
+from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain
 from tapegrad.njit.three_address_code import Constant, Operand, Unsupported
+
+SPARE = 8  # elements for which a list gets room beyond twice what it had
 
 
 class Lists(Calls):
     """Writes the code of what is done with lists."""
+
+    growing = GrowingLists({}, {})
+
+    def find_growing(self) -> None:
+        """Find the lists that grow, each of which has one name."""
+        self.growing = growing_lists(self.typed)
+        self.list_names = self.growing.names
+
+    def assign(self, var: NumbaIR, found: Found) -> None:
+        """Assign to a variable; a list that is made has no room to grow."""
+        super().assign(var, found)
+        if self.list_names.get(var.name) == var.name:
+            self.copy(self.names(var)[1], self._room(var))
+
+    def _room(self, var: NumbaIR) -> str:
+        """The name of how many elements a list has room for."""
+        name = self.name_of(var, ".room")
+        self.code.types[name] = "i64"
+        return name
+
+    def method(self, f: NumbaType, e: NumbaIR, t: NumbaType) -> Found:
+        """A method; those of lists that change their length."""
+        name = str(f.typing_key).rpartition(".")[2]
+        if not isinstance(f.this, types.List) or name not in GROWING:
+            return super().method(f, e, t)
+        var = self.definitions[e.func.name].value
+        if name == "extend":
+            self.extend(var, self.known(e.args[0]))
+            return [], t
+        self._require_growth(var, name)
+        if name == "append":
+            self._append(var, f.this, (self.get(e.args[0], f.this.dtype), f.this.dtype))
+            return [], t
+        if e.args:
+            raise Unsupported("`pop` of an element that is not the last one")
+        ops = self.names(var)
+        self.require(self.emit("ge", [ops[1], ONE], "i1"))
+        self.copy(self.index("isub", ops[1], ONE), str(ops[1]))
+        return self.load(ops, array_of(f.this), ops[1])
+
+    def _require_growth(self, var: NumbaIR, name: str) -> None:
+        if var.name not in self.list_names:
+            why = self.growing.refused.get(var.name, "of a caller")
+            raise Unsupported(f"`{name}` of a list {why}: write into an array (`np.empty(n)`)")
+
+    def _append(self, var: NumbaIR, t: NumbaType, value: Found) -> None:
+        """`a.append(b)`."""
+        (pointer, count), array = self.names(var), array_of(t)
+        size = self.index("iadd", count, ONE)
+        self._make_room(var, array, size)
+        self.store([pointer, count], array, count, value)
+        self.copy(size, str(count))
+
+    def extend(self, var: NumbaIR, values: Found) -> Found:
+        """`a += b` and `a.extend(b)`."""
+        self._require_growth(var, "extend")
+        t, (pointer, count) = self.type(var), self.names(var)
+        array, (ops, kind) = array_of(t), values
+        if isinstance(kind, types.List):
+            kind = array_of(kind)
+        if not isinstance(kind, types.Array) or kind.ndim != 1:
+            raise Unsupported(f"`extend` by {kind}")
+        more = self.shape(ops, kind)[0]
+        size = self.index("iadd", count, more)
+        self._make_room(var, array, size)
+        place = self.emit("gep", [pointer, count], "ptr", element_of(array))
+        disjoint: Found = ([Constant(False, "i1")], types.boolean)
+        self.inline(
+            array_library.assigned(array, kind), [([place, more], array), (ops, kind), disjoint]
+        )
+        self.copy(size, str(count))
+        return self.names(var), t
+
+    def _make_room(self, var: NumbaIR, array: NumbaType, need: Operand) -> None:
+        """Have room for so many elements: more than twice as many, if it is too little."""
+        (pointer, count), room = self.names(var), self._room(var)
+        grow, on = self.code.block(), self.code.block()
+        full = self.emit("lt", [room, need], "i1")
+        self.current.end("branch", (full,), grow.label, on.label)
+        self.current = grow
+        size = self.index("iadd", self.index("iadd", need, need), Constant(SPARE, "i64"))
+        made = self.allocated([size], array, zeroed=False)
+        disjoint: Found = ([Constant(False, "i1")], types.boolean)
+        parts: list[Found] = [([x, count], array) for x in (made[0], pointer)]
+        self.inline(array_library.assigned(array, array), [*parts, disjoint])
+        self.copy(made[0], str(pointer))
+        self.copy(size, room)
+        self.current.end("jump", (), on.label)
+        self.current = on
 
     def expr_build_list(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
         """`[a, b]`."""

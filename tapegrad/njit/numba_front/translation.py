@@ -51,6 +51,7 @@ class Translation(Lists):
         start, blocks = self.current, self.typed.blocks
         if self.typed.is_library:
             self.prefix = f"${self.prefix}"  # its names are not the user's
+        self.find_growing()
         self.labels = {k: self.code.block() for k in blocks}
         self.started: set[str] = set()  # iterators that a loop runs over
         self.made_in: dict[str, int] = {}
@@ -329,6 +330,10 @@ class Translation(Lists):
 
     def expr_inplace_binop(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
         """`a += b`."""
+        if isinstance(self.type(e.lhs), types.List):
+            if plain(e.immutable_fn) is not operator.add:
+                raise Unsupported(f"`{e.fn.__name__}` of a list, in its place")
+            return self.extend(e.lhs, self.known(e.rhs))
         if isinstance(self.type(e.lhs), types.Array):
             if plain(e.immutable_fn) is operator.matmul:
                 raise Unsupported("`@=`")
@@ -344,8 +349,9 @@ class Translation(Lists):
         return self.item(e.value, e.index, t)
 
     def expr_static_getitem(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
-        """`a[0]`."""
-        return self.item(e.value, e.index, t)
+        """`a[0]`; Numba leaves the index away where a variable turns out not to be constant."""
+        known = e.index is not None or isinstance(self.type(e.index_var), types.NoneType)
+        return self.item(e.value, e.index if known else e.index_var, t)
 
     def expr_arrayexpr(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
         """An expression of arrays."""

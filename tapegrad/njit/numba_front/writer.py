@@ -97,6 +97,7 @@ class Writer:
         self.current = code.block()
         self.slices: dict[str, Any] = {}
         self.definitions: dict[str, Any] = {}
+        self.list_names: dict[str, str] = {}  # of lists that grow: the one name of each
 
     # -- names and casts ---------------------------------------------------------------------
 
@@ -133,10 +134,14 @@ class Writer:
             ]
         found: Operands = []
         for suffix, kind in components(t):
-            name = self.prefix + var.name + suffix
+            name = self.name_of(var, suffix)
             self.code.types[name] = kind
             found.append(name)
         return found
+
+    def name_of(self, var: NumbaIR, suffix: str) -> str:
+        """The name of a component of a variable."""
+        return self.prefix + self.list_names.get(var.name, var.name) + suffix
 
     def get(self, var: NumbaIR, to: NumbaType | None = None) -> Operands:
         """The components of a variable, converted to another type if one is given."""
@@ -156,7 +161,7 @@ class Writer:
         ops, t = found
         target = self.type(var)
         for (suffix, kind), value in zip(components(target), self.cast(ops, t, target)):
-            name = self.prefix + var.name + suffix
+            name = self.name_of(var, suffix)
             self.code.types[name] = kind
             self.copy(value, name)
 
