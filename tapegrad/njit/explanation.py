@@ -180,7 +180,7 @@ class _Rows:
 
     def loops(self) -> list[ExplainedLoop]:
         """The `prange` loops that are in no other one."""
-        lanes = "trips of the loop around it go side by side in vectors"
+        lanes = "iterations of the loop around it run side by side in vectors"
         return [
             ExplainedLoop(
                 loop.header.operands[0].line or self.unknown,

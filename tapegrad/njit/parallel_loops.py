@@ -51,11 +51,11 @@ class _Candidate:
     def shared(self) -> SharedTrips | str:
         """How the trips are shared, or why they cannot be."""
         if self.loop.count is None:
-            return "it is left before its last trip"
+            return "it is left before its last iteration"
         sums = [p for p in self.loop.header.phis if p is not self.loop.number]
         for p in sums:
             if not self._is_sum(p):
-                return f"{_name(p)} goes from trip to trip, and is no sum"
+                return f"{_name(p)} is carried from iteration to iteration, and is no sum"
         for p in self.loop.exits[0].phis:
             if p.args[0] not in sums and self.loop.holds(p.args[0]):
                 return f"{_name(p)} is read after the loop, and is no sum"
@@ -87,9 +87,7 @@ class _Candidate:
             if v.op == "store":
                 line = "" if v.line is None else f" (line {v.line.line})"
                 name = _name(v.args[0]) if v.args[0].name else "an array"
-                return (
-                    f"it does not follow that no two trips touch the same element of {name}{line}"
-                )
+                return f"iterations may touch the same element of {name}{line}"
         if not any(v.type in FLOATS for v in accesses):
             return None
         if len(roots) > 1 or not dominates(roots[0].home, self.loop.preheader):

@@ -30,13 +30,25 @@ def check_quickly(seed):
         check_program(seed)
 
 
+def jumps(f, args, expected):
+    """Whether a comparison goes the other way if the last bits of the arguments change."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        near = [x if x is args[3] else x * (1 + 1e-15 * rng.normal(size=np.shape(x))) for x in args]
+        if abs(f(*near) - expected) > 1e-9 * (1 + abs(expected)):
+            return True
+    return False
+
+
 def check_program(seed):
     f, args = program(seed)
     along = directions(args, np.random.default_rng(seed))
     expected = f.py_func(*copied(args))
     evaluator = Evaluator(f, "grad")
     forward = evaluator.run(args, (), directions=along)
-    assert abs(forward.value - expected) <= 1e-11 * (1 + abs(expected))
+    if abs(forward.value - expected) > 1e-11 * (1 + abs(expected)):
+        assert jumps(f.py_func, args, expected), (forward.value, expected)
+        return
     for restores in (True, False):
         found = evaluator.run(args, (0, 1, 2), restores=restores)
         dot = sum(np.sum(g * d) for g, d in zip(found.gradients, along[:3], strict=True))
