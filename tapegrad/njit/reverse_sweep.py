@@ -267,18 +267,19 @@ class ReverseSweep:
         emitter, loop = self.emitter, block.loop
         assert loop is not None
         counter, one = self.frame.counters[loop], emitter.const(1, "i64")
-        k, is_threads = emitter.get(counter), self.thread is not None and loop is self.thread.loop
+        k = emitter.get(counter)
+        thread = self.thread if self.thread is not None and loop is self.thread.loop else None
         if loop in self.upwards:
             after = emitter.integer("iadd", [k, one], "nsw")
             ended = emitter.apply("eq", after, emitter.get(self.upwards[loop]))
         else:
             after = emitter.integer("isub", [k, one], "nsw")
-            last = self.thread.first if is_threads else emitter.const(0, "i64")
-            ended = emitter.apply("eq", k, last)
-        out, back = ENDED if is_threads else emitter.label("out"), emitter.label("back")
+            first = emitter.const(0, "i64") if thread is None else thread.first
+            ended = emitter.apply("eq", k, first)
+        back, out = emitter.label("back"), emitter.label("out") if thread is None else ENDED
         emitter.branch(ended, out, back)
-        ways = [(back, loop.latch)] if is_threads else [(back, loop.latch), (out, loop.preheader)]
-        for label, source in ways:
+        sources = {back: loop.latch} | ({out: loop.preheader} if thread is None else {})
+        for label, source in sources.items():
             emitter.start(label)
             if label == back:
                 emitter.put(counter, after)

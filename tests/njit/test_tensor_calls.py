@@ -480,7 +480,7 @@ def test_what_is_refused():
     only = r"Tensor \(which compiled code takes only as an argument"
     with pytest.raises(TypingError, match=rf"mul\(float64, {only}"):
         scales(2.0)
-    with pytest.raises(TypeError, match=rf"No matching definition .* {only}"):
+    with pytest.raises(TypeError, match=r"No matching definition .* array\(float64, 1d, C\)"):
         njit("float64(float64)")(lambda a: a)(X)
     third = tg.grad(tg.grad(tg.grad(lambda a: product(a, a))))
     with pytest.raises(NotImplementedError, match="a third derivative of `product`"):
