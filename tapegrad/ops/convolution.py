@@ -186,10 +186,11 @@ def _exact(form: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     def count(*pairs: tuple[Any, Any]) -> Any:
         return np.sum([form(p.astype(a.dtype), q.astype(a.dtype)) for p, q in pairs], axis=0) > 0
 
-    inf, wild = np.inf, ((~np.isfinite(a), b != 0), (a != 0, ~np.isfinite(b)))
-    rest = form(np.where(np.isfinite(a), a, 0), np.where(np.isfinite(b), b, 0))
+    inf, finite_a, finite_b = np.inf, np.isfinite(a), np.isfinite(b)
+    rest = form(np.where(finite_a, a, 0), np.where(finite_b, b, 0))
     if a.dtype.kind == "c":
-        return np.where(count(*wild), complex(np.nan, np.nan), rest).astype(a.dtype)
+        wild = count((~finite_a, b != 0), (a != 0, ~finite_b))
+        return np.where(wild, complex(np.nan, np.nan), rest).astype(a.dtype)
     up = count((a == inf, b > 0), (a == -inf, b < 0), (a > 0, b == inf), (a < 0, b == -inf))
     down = count((a == inf, b < 0), (a == -inf, b > 0), (a < 0, b == inf), (a > 0, b == -inf))
     wrong = count((np.isnan(a), b != 0), (a != 0, np.isnan(b))) | (up & down)

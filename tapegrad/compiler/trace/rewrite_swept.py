@@ -84,11 +84,8 @@ class _Window:
         ]
         outputs = tuple([p + shift for p in roots])
         self.graph = Graph(made, (), outputs, tuple(guards), tuple(trace.notes))
-        self.blocked = {
-            p + shift if p >= since else before.index(p)
-            for p in trace.blocked
-            if p <= top and (p >= since or p in before)
-        }
+        blocked = trace.blocked
+        self.blocked = {k for k, p in enumerate(self.origin) if p in blocked} if blocked else set()
 
 
 def _outside(k: int, node: Node) -> Node:

@@ -135,9 +135,9 @@ _adjoints: list[Any] = []
 
 def adjoint(op: Any, windows: Any, x: np.ndarray, y: np.ndarray) -> int:
     """Where the adjoint of a form stands; 0: the compiled sweep has no room for it."""
-    this = form(TRANSPOSES[_name(op)], windows, y.itemsize)
     if not 0 < x.size <= SMALL or not 0 < y.size <= SMALL or len(_adjoints) == PLANNED:
         return 0
+    this = form(TRANSPOSES[_name(op)], windows, y.itemsize)
     words = WindowAdjoint.words(
         loop=this.loop.address, table=address(this.words), volumes=x.size // prod(this.result),
         itemsize=y.itemsize, size=x.size, room=this.room,
