@@ -64,7 +64,8 @@ class Team:
     def text(self, variables: dict[str, list[str]]) -> str:
         """The runtime, and the routines, which make the variables that they use."""
         return "\n".join([
-            _runtime(self.words, len(self.levels)),
+            _runtime(self.words), _freeing_copies(self.words),
+            _disbanding(self.words, len(self.levels)),
             *[_totalling(kind, self.words) for kind in self.totals],
             *[_adding_copies(name, add, self.words) for name, add in self.copies.items()],
             *[self._routine(routine, variables) for routine in self.routines],
@@ -94,7 +95,7 @@ class Team:
         return "\n".join([*lines, "}"])
 
 
-def _runtime(words: int, levels: int) -> str:
+def _runtime(words: int) -> str:
     """What the frames are for, of so many words."""
     size = 8 * words
     return f"""\
@@ -108,46 +109,11 @@ define internal i1 @assemble(ptr %team) noinline {{
   %count = sext i32 %n to i64
   %frames = call ptr @calloc(i64 %count, i64 {size})
   store ptr %frames, ptr %team
-  %count.at = getelementptr i64, ptr %team, i64 1
-  store i64 %count, ptr %count.at
   %ok = icmp ne ptr %frames, null
-  ret i1 %ok
-}}
-
-define internal void @disband(ptr %team) noinline {{
-  %frames = load ptr, ptr %team
+  %made = select i1 %ok, i64 %count, i64 0
   %count.at = getelementptr i64, ptr %team, i64 1
-  %count = load i64, ptr %count.at
-  %none = icmp eq ptr %frames, null
-  br i1 %none, label %done, label %head
-head:
-  %k = phi i64 [0, %0], [%k1, %next]
-  %frame = getelementptr [{size} x i8], ptr %frames, i64 %k
-  %head.at = getelementptr i64, ptr %frame, i64 {HEAD}
-  %arrays = load ptr, ptr %head.at
-  call void @release(ptr %arrays)
-  br label %level
-level:
-  %j = phi i64 [0, %head], [%j1, %stack]
-  %goes = icmp ult i64 %j, {levels}
-  br i1 %goes, label %stack, label %next
-stack:
-  %twice = shl i64 %j, 1
-  %word = add i64 %twice, {LEVELS}
-  %stack.at = getelementptr i64, ptr %frame, i64 %word
-  %buffer = load ptr, ptr %stack.at
-  call void @free(ptr %buffer)
-  %j1 = add i64 %j, 1
-  br label %level
-next:
-  %k1 = add i64 %k, 1
-  %more = icmp ult i64 %k1, %count
-  br i1 %more, label %head, label %all
-all:
-  call void @free(ptr %frames)
-  br label %done
-done:
-  ret void
+  store i64 %made, ptr %count.at
+  ret i1 %ok
 }}
 
 define internal void @work(ptr %args, ptr %counts, ptr %steps, ptr %body) {{
@@ -237,73 +203,75 @@ done:
   store i64 %sum1, ptr %left
   ret i64 %worst1
 }}
+"""
 
-define internal void @free_copies(ptr %team, ptr %left) noinline {{
+
+def _freeing_copies(words: int) -> str:
+    """A function that gives back the arrays that threads have made since they were marked."""
+    return _of_frames("void @free_copies(ptr %team, ptr %left)", words, f"""\
+  %head.at = getelementptr i64, ptr %frame, i64 {HEAD}
+  %mark.at = getelementptr i64, ptr %frame, i64 {MARK}
+  %mark = load ptr, ptr %mark.at
+  call void @release_to(ptr %head.at, ptr %left, ptr %mark)""")  # fmt: skip
+
+
+def _disbanding(words: int, levels: int) -> str:
+    """A function that gives back the arrays and the stacks of all frames, and these."""
+    lines = [
+        f"%head.at = getelementptr i64, ptr %frame, i64 {HEAD}",
+        "%arrays = load ptr, ptr %head.at", "call void @release(ptr %arrays)",
+    ]  # fmt: skip
+    for j in range(levels):
+        lines += [
+            f"%stack{j}.at = getelementptr i64, ptr %frame, i64 {LEVELS + 2 * j}",
+            f"%stack{j} = load ptr, ptr %stack{j}.at", f"call void @free(ptr %stack{j})",
+        ]  # fmt: skip
+    body = "\n".join([f"  {line}" for line in lines])
+    freed = "\n  call void @free(ptr %frames)"
+    return _of_frames("void @disband(ptr %team)", words, body, after=freed)
+
+
+def _of_frames(
+    signature: str, words: int, body: str, first: int = 0, sum: str = "", after: str = ""
+) -> str:
+    """A function that does something with the frame of each thread, or with all but the first.
+
+    If it has a `sum`, of a type, this begins with `%start`, and the body makes `%sum1` of `%sum`.
+    """
+    added = f"\n  %sum = phi {sum} [%start, %0], [%sum1, %next]" if sum else ""
+    return f"""\
+define internal {signature} noinline {{
   %frames = load ptr, ptr %team
   %count.at = getelementptr i64, ptr %team, i64 1
   %count = load i64, ptr %count.at
   br label %head
 head:
-  %k = phi i64 [0, %0], [%k1, %head]
-  %frame = getelementptr [{size} x i8], ptr %frames, i64 %k
-  %head.at = getelementptr i64, ptr %frame, i64 {HEAD}
-  %mark.at = getelementptr i64, ptr %frame, i64 {MARK}
-  %mark = load ptr, ptr %mark.at
-  call void @release_to(ptr %head.at, ptr %left, ptr %mark)
+  %k = phi i64 [{first}, %0], [%k1, %next]{added}
+  %goes = icmp ult i64 %k, %count
+  br i1 %goes, label %next, label %done
+next:
+  %frame = getelementptr [{8 * words} x i8], ptr %frames, i64 %k
+{body}
   %k1 = add i64 %k, 1
-  %more = icmp ult i64 %k1, %count
-  br i1 %more, label %head, label %done
-done:
-  ret void
+  br label %head
+done:{after}
+  ret {f"{sum} %sum" if sum else "void"}
 }}
 """
 
 
 def _totalling(kind: str, words: int) -> str:
     """A function that adds a word of all frames to a number, thread by thread."""
-    add = "add" if kind == "i64" else "fadd"
-    return f"""\
-define internal {kind} @total.{kind}(ptr %team, i64 %word, {kind} %start) noinline {{
-  %frames = load ptr, ptr %team
-  %count.at = getelementptr i64, ptr %team, i64 1
-  %count = load i64, ptr %count.at
-  br label %head
-head:
-  %k = phi i64 [0, %0], [%k1, %head]
-  %sum = phi {kind} [%start, %0], [%sum1, %head]
-  %frame = getelementptr [{8 * words} x i8], ptr %frames, i64 %k
+    signature = f"{kind} @total.{kind}(ptr %team, i64 %word, {kind} %start)"
+    return _of_frames(signature, words, f"""\
   %at = getelementptr i64, ptr %frame, i64 %word
   %x = load {kind}, ptr %at
-  %sum1 = {add} {kind} %sum, %x
-  %k1 = add i64 %k, 1
-  %more = icmp ult i64 %k1, %count
-  br i1 %more, label %head, label %done
-done:
-  ret {kind} %sum1
-}}
-"""
+  %sum1 = {"add" if kind == "i64" else "fadd"} {kind} %sum, %x""", sum=kind)  # fmt: skip
 
 
 def _adding_copies(name: str, add: str, words: int) -> str:
     """A function that adds the threads' copies of an array to it; the first one has none."""
-    return f"""\
-define internal void @{name}(ptr %team, i64 %word, ptr %to, i64 %n) noinline {{
-  %frames = load ptr, ptr %team
-  %count.at = getelementptr i64, ptr %team, i64 1
-  %count = load i64, ptr %count.at
-  br label %head
-head:
-  %k = phi i64 [1, %0], [%k1, %next]
-  %goes = icmp ult i64 %k, %count
-  br i1 %goes, label %next, label %done
-next:
-  %frame = getelementptr [{8 * words} x i8], ptr %frames, i64 %k
+    return _of_frames(f"void @{name}(ptr %team, i64 %word, ptr %to, i64 %n)", words, f"""\
   %at = getelementptr i64, ptr %frame, i64 %word
   %copy = load ptr, ptr %at
-  call void @{add}(ptr %to, ptr %copy, i64 %n)
-  %k1 = add i64 %k, 1
-  br label %head
-done:
-  ret void
-}}
-"""
+  call void @{add}(ptr %to, ptr %copy, i64 %n)""", first=1)  # fmt: skip
