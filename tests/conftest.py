@@ -81,6 +81,22 @@ def native_path(request):
         importlib.import_module("tapegrad.dispatch.call_plans").TIMES = 1
 
 
+@pytest.fixture(scope="module")
+def native():
+    """Native operations, put in; a machine that has none skips the test."""
+    install = importlib.import_module("tapegrad.native.install")
+    if not install.install():
+        pytest.skip("this machine has no native path")
+    return install.installed
+
+
+@pytest.fixture
+def fresh_tape(monkeypatch):
+    """A tape of the test's own."""
+    tape = importlib.import_module("tapegrad.tape.tape")
+    monkeypatch.setattr(tape.current, "tape", tape.Tape())
+
+
 @pytest.fixture(scope="session")
 def tg(request):
     """The library under test, with float64 as the default dtype."""

@@ -6,11 +6,12 @@ import pytest
 import tapegrad as tg
 from tapegrad.dispatch import convolution_plans
 from tapegrad.dispatch.call_plans import TIMES
-from tapegrad.native import install
 from tapegrad.nn import convolution
-from tapegrad.tape.tape import Tape, current
 
-pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
+pytestmark = [
+    pytest.mark.tapegrad_only("about two ways to the same results"),
+    pytest.mark.usefixtures("native", "fresh_tape"),
+]
 F = tg.nn.functional
 CALLS = {
     "conv1d": (lambda x, w: F.conv1d(x, w, stride=2, padding=(1,)), (2, 3, 9), (4, 3, 3)),
@@ -23,13 +24,6 @@ CALLS = {
         (1, 3, 4, 4), (3, 2, 3, 3),
     ),
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def native(monkeypatch):
-    if not install.install():
-        pytest.skip("this machine has no native path")
-    monkeypatch.setattr(current, "tape", Tape())
 
 
 def leaves(shapes, dtype):

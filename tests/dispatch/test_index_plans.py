@@ -6,17 +6,12 @@ import pytest
 import tapegrad as tg
 from tapegrad.dispatch.call_plans import TIMES
 from tapegrad.dispatch.native_calls import native_calls
-from tapegrad.native import install
 from tapegrad.tape.tape import Tape, current
 
-pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
-
-
-@pytest.fixture(autouse=True)
-def native(monkeypatch):
-    if not install.install():
-        pytest.skip("this machine has no native path")
-    monkeypatch.setattr(current, "tape", Tape())
+pytestmark = [
+    pytest.mark.tapegrad_only("about two ways to the same results"),
+    pytest.mark.usefixtures("native", "fresh_tape"),
+]
 
 
 ROWS, PAIRS = tg.tensor([2, 0]), tg.tensor([[2, 0], [1, 1]])

@@ -6,10 +6,11 @@ import pytest
 import tapegrad as tg
 from tapegrad.dispatch import window_plans
 from tapegrad.dispatch.call_plans import TIMES
-from tapegrad.native import install
-from tapegrad.tape.tape import Tape, current
 
-pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
+pytestmark = [
+    pytest.mark.tapegrad_only("about two ways to the same results"),
+    pytest.mark.usefixtures("native", "fresh_tape"),
+]
 F = tg.nn.functional
 CALLS = {
     "max_pool1d": (lambda x: F.max_pool1d(x, 3, 2, 1), (2, 3, 9)),
@@ -29,13 +30,6 @@ CALLS = {
         lambda x: F.interpolate(x, size=(3, 2), mode="bilinear", antialias=True), (1, 2, 7, 5)
     ),
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def native(monkeypatch):
-    if not install.install():
-        pytest.skip("this machine has no native path")
-    monkeypatch.setattr(current, "tape", Tape())
 
 
 def leaf(shape, dtype=tg.float64):

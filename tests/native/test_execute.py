@@ -25,17 +25,16 @@ from tests.native.test_install import (
     TERNARY,
     UNARY,
     assert_alike,
-    dtype,
-    fresh_tape,
-    native,
     outcome,
     placed,
     three,
     values,
 )
 
-pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
-__all__ = ["dtype", "fresh_tape", "native"]  # fixtures
+pytestmark = [
+    pytest.mark.tapegrad_only("about two ways to the same results"),
+    pytest.mark.usefixtures("native", "fresh_tape"),
+]
 
 SHAPES = [(SHORT,), (2, SHORT // 2), (3, 1, SHORT // 3 + 5)]
 LARGE = SHAPES[2]

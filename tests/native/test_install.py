@@ -24,33 +24,19 @@ from tapegrad.native.bindings import by_kernel, is_native
 from tapegrad.ops.core import by_code, table
 from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.shape_table import shapes as shape_table
-from tapegrad.tape.tape import MIN_CAPACITY, Tape, current
+from tapegrad.tape.tape import MIN_CAPACITY, current
 from tapegrad.tensor import Tensor
 from tests.conformance.samples import domains
 
-pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
+pytestmark = [
+    pytest.mark.tapegrad_only("about two ways to the same results"),
+    pytest.mark.usefixtures("native", "fresh_tape"),
+]
 
 OPS = [op for op in by_code if is_native(op) and op.name != "matmul"]
 UNARY = [op for op in OPS if len(op.inputs) == 1]
 BINARY = [op for op in OPS if len(op.inputs) == 2]
 TERNARY = [op for op in OPS if len(op.inputs) == 3]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def native():
-    if not install.install():
-        pytest.skip("this machine has no native path")
-    return install.installed
-
-
-@pytest.fixture(autouse=True)
-def fresh_tape(monkeypatch):
-    monkeypatch.setattr(current, "tape", Tape())
-
-
-@pytest.fixture(params=["f8", "f4"])
-def dtype(request):
-    return request.param
 
 
 def values(op, shape, seed=0, dtype="f8"):

@@ -10,10 +10,12 @@ from tapegrad.functions import joining
 from tapegrad.ops.complex_parts import complex_
 from tapegrad.ops.core import table
 from tapegrad.ops.shape import contiguous
-from tests.native.test_install import dtype, fresh_tape, native, outcome, placed
+from tests.native.test_install import outcome, placed
 
-pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
-__all__ = ["dtype", "fresh_tape", "native"]  # fixtures
+pytestmark = [
+    pytest.mark.tapegrad_only("about two ways to the same results"),
+    pytest.mark.usefixtures("native", "fresh_tape"),
+]
 
 SAME = [[(2, 3)], [(2, 3), (2, 3)], [(3, 2, 2)] * 3, [(0, 2)] * 2]
 CALLS = [("stack", shapes, dim) for shapes in [*SAME, [(), ()]] for dim in (0, -1)]

@@ -4,28 +4,13 @@ import itertools
 
 import pytest
 
-from tapegrad.native import install
 from tapegrad.ops.core import table
-from tapegrad.tape.tape import Tape, current
 from tests.native.test_install import PLACES, assert_alike, placed, values
 
-pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def native():
-    if not install.install():
-        pytest.skip("this machine has no native path")
-
-
-@pytest.fixture(autouse=True)
-def fresh_tape(monkeypatch):
-    monkeypatch.setattr(current, "tape", Tape())
-
-
-@pytest.fixture(params=["f8", "f4"])
-def dtype(request):
-    return request.param
+pytestmark = [
+    pytest.mark.tapegrad_only("about two ways to the same results"),
+    pytest.mark.usefixtures("native", "fresh_tape"),
+]
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.native import install
 from tapegrad.native.bindings import is_native, loops_of
 from tapegrad.ops.core import ELEMENTWISE, by_code, table
 from tests.native.test_install import PAIRS, PLACES, assert_alike, outcome, placed
 
-pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
+pytestmark = [
+    pytest.mark.tapegrad_only("about two ways to the same results"),
+    pytest.mark.usefixtures("native"),
+]
 
 OPS = [
     op
@@ -19,12 +21,6 @@ OPS = [
     if op.kind == ELEMENTWISE and len(op.inputs) < 3 and is_native(op)
     if (loops_of(op, "D") or loops_of(op, "D", "d")) and op.complex and not op.ordered
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def native():
-    if not install.install():
-        pytest.skip("this machine has no native path")
 
 
 def values(shape, seed=0):

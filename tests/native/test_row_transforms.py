@@ -5,10 +5,12 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.dispatch import call_plans
-from tests.native.test_install import fresh_tape, native, placed
+from tests.native.test_install import placed
 
-pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
-__all__ = ["fresh_tape", "native"]  # fixtures
+pytestmark = [
+    pytest.mark.tapegrad_only("about two ways to the same results"),
+    pytest.mark.usefixtures("native", "fresh_tape"),
+]
 
 OF_REAL, OF_COMPLEX = ("fft", "rfft"), ("fft", "ifft", "irfft")
 CASES = [(name, dtype) for name in OF_REAL for dtype in ("f8", "f4")]

@@ -7,16 +7,12 @@ import sys
 import pytest
 
 import tapegrad
-from tapegrad.native import install
 from tapegrad.tensor import Tensor
 
-pytestmark = pytest.mark.tapegrad_only("about functions of C in the place of Python's")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def native():
-    if not install.install():
-        pytest.skip("this machine has no native path")
+pytestmark = [
+    pytest.mark.tapegrad_only("about functions of C in the place of Python's"),
+    pytest.mark.usefixtures("native"),
+]
 
 
 def test_it_reads_like_a_function():
