@@ -32,9 +32,8 @@ def _memmove() -> int:
 class Source:
     """The source of a function that calls a program, for arguments of given types."""
 
-    extra = ""  # the name of an argument after those of the function
-
     def __init__(self, derivative: Any, kinds: Kinds) -> None:
+        self.made: list[str] = []  # more arrays whose addresses are handed on
         self.with_value, self.has_aux = derivative.with_value, derivative.has_aux
         self.inplace = derivative.inplace
         self.single, self.limit = derivative.single, derivative.evaluator.limit
@@ -71,6 +70,11 @@ class Source:
             "raised": message + "raised, and the function did not when it was called to see what",
             "overlap": message + "got arrays that overlap, into one of which the function writes",
         }  # fmt: skip
+
+    @property
+    def extra(self) -> str:
+        """The names of arguments after those of the function."""
+        return ""
 
     def request(self, kinds: Kinds, chosen: tuple[int, ...], value: bool) -> Request:
         """What is wanted of the program."""
@@ -142,7 +146,8 @@ class Source:
         cases = "".join(f"{text} if attempt == {k} else " for k, text in enumerate(others))
         yield f"status = {cases}{last}"
         # What is read here is not freed before.
-        alive = " + ".join(["words[0] * 0", *(f"{a[0]}.size" for a in arrays.values())])
+        kept = (*(a[0] for a in arrays.values()), *self.made)
+        alive = " + ".join(["words[0] * 0", *(f"{name}.size" for name in kept)])
         yield f"if {alive} < 0:\n  raise RuntimeError"
         yield f"if status == {RAISED}:"
         yield f" f({', '.join(self.copies())})"
