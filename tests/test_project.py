@@ -74,7 +74,7 @@ LAZY: dict[tuple[str, str], str] = {
 }
 
 # Who may import the compilers, and the one file that may say njit.
-COMPILERS = {"numba": {"kernels", "compiler", "njit"}, "llvmlite": {"kernels", "compiler"}}
+COMPILERS = {"numba": {"kernels", "compiler", "njit"}, "llvmlite": {"kernels", "compiler", "njit"}}
 NJIT_HOME = PACKAGE / "kernels" / "flags.py"
 NJIT = {"njit", "jit", "vectorize", "guvectorize", "cfunc", "generated_jit"}
 

@@ -21,7 +21,7 @@ class Activity:
         self.arguments = frozenset(arguments)
         self.results = [v for k, v in enumerate(function.results) if k in results]
         varied, varied_memory = depending(function, self.arguments)
-        useful, useful_memory = self._useful()
+        useful, useful_memory = needed(function, self.results)
         self.memory = varied_memory & useful_memory  # alias classes
         for v in varied & useful:
             v.active = v.op != "const"
@@ -40,31 +40,6 @@ class Activity:
     def stores_active(self, v: Value) -> bool:
         """Whether an instruction stores what has a derivative, or overwrites it."""
         return v.op == "store" and v.args[2].type in FLOATS and self.is_active(v.args[0])
-
-    # -- backwards ---------------------------------------------------------------------------
-
-    def _useful(self) -> tuple[set[Value], set[Value]]:
-        """Values and memory that the results depend on."""
-        memory_of = self.function.alias_class
-        useful, memory = set[Value](), set[Value]()
-        for v in self.results:
-            if v.type in FLOATS:
-                useful.add(v)
-            elif v.type == "ptr":
-                memory.add(memory_of(v))
-        size = None
-        while size != (size := (len(useful), len(memory))):
-            for block in reversed(self.function.blocks):
-                for v in (*reversed(block.instructions), *block.phis):
-                    if v.op == "store":
-                        if v.args[2].type in FLOATS and memory_of(v.args[0]) in memory:
-                            useful.add(v.args[2])
-                    elif v in useful:
-                        if v.op == "load":
-                            memory.add(memory_of(v.args[0]))
-                        else:
-                            useful.update(_differentiable(v))
-        return useful, memory
 
     # -- pointers ----------------------------------------------------------------------------
 
@@ -125,13 +100,77 @@ def depending(function: Function, arguments: Collection[int]) -> tuple[set[Value
             if v.op == "store":
                 if v.args[2] in varied:
                     memory.add(memory_of(v.args[0]))
+            elif v.op == "call":
+                if _touches(function, v, varied, memory):
+                    memory |= _led_to(function, v)
+                    varied |= {v} if v.type in FLOATS else set()
             elif v.type in FLOATS and v not in varied:
-                if v.op == "load":
+                if v.op in ("load", "part"):
                     if memory_of(v.args[0]) in memory:
                         varied.add(v)
                 elif any(a in varied for a in _differentiable(v)):
                     varied.add(v)
     return varied, memory
+
+
+def needed(function: Function, results: Collection[Value]) -> tuple[set[Value], set[Value]]:
+    """The values, and the classes of memory, that results depend on smoothly."""
+    memory_of = function.alias_class
+    useful, memory = set[Value](), set[Value]()
+    for v in results:
+        if v.type in FLOATS:
+            useful.add(v)
+        elif v.type == "ptr":
+            memory.add(memory_of(v))
+    size = None
+    while size != (size := (len(useful), len(memory))):
+        for block in reversed(function.blocks):
+            for v in (*reversed(block.instructions), *block.phis):
+                if v.op == "store":
+                    if v.args[2].type in FLOATS and memory_of(v.args[0]) in memory:
+                        useful.add(v.args[2])
+                elif v.op == "call":
+                    if v in useful or _led_to(function, v) & memory:
+                        useful |= {a for a in v.args if a.type in FLOATS}
+                        memory |= {memory_of(a) for a in v.args if a.type == "ptr"}
+                elif v in useful:
+                    if v.op in ("load", "part"):
+                        memory.add(memory_of(v.args[0]))
+                    else:
+                        useful.update(_differentiable(v))
+    return useful, memory
+
+
+def _touches(function: Function, call: Value, values: set[Value], memory: set[Value]) -> bool:
+    """Whether a call is given some values, or leads to some memory."""
+    return any(a in values or function.alias_class(a) in memory for a in call.args)
+
+
+def _led_to(function: Function, call: Value) -> set[Value]:
+    """The classes of memory that a call may write into or that its result leads to."""
+    found = function.written_classes(call)
+    return found | {function.alias_class(call)} if call.type == "ptr" else found
+
+
+def refuse_active_calls(
+    function: Function, arguments: Collection[int], results: Collection[Value]
+) -> None:
+    """Refuse calls through which results depend on some arguments smoothly, as far as one knows.
+
+    The first into which what depends on them goes as a number is named, or else the first.
+    """
+    varied, memory = depending(function, arguments)
+    useful, useful_memory = needed(function, results)
+    active = [
+        v for v in function.instructions()
+        if v.op == "call" and _touches(function, v, varied, memory)
+        and (v in useful or _led_to(function, v) & useful_memory)
+    ]  # fmt: skip
+    if active:
+        given = (v for v in active if varied.intersection(v.args))
+        error = Unsupported(next(given, active[0]).attribute.refusal)
+        error.located = True
+        raise error
 
 
 def _differentiable(v: Value) -> Iterator[Value]:

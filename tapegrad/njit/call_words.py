@@ -9,12 +9,21 @@ from typing import Any
 import numpy as np
 from numba import typeof
 from numba.np.numpy_support import as_dtype
+from numba.typed import Dict, List
 
-from tapegrad.njit.numba_front.components import components, scalar, signed, tuple_like
+from tapegrad.njit.numba_front.components import (
+    components,
+    is_opaque,
+    scalar,
+    signed,
+    tuple_like,
+)
+from tapegrad.njit.numba_front.handles import Handle
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.three_address_code import FLOATS, Unsupported
 
 LARGEST = 1 << 63
+NUMBERS = (float, int, np.generic, np.ndarray)
 _QUICK = frozenset({float, bool, np.float64, np.float32, np.int64})
 Array = np.ndarray[Any, Any]
 
@@ -36,24 +45,48 @@ def overlaps_itself(x: Array) -> bool:
 
 
 def copied(x: Any) -> Any:
-    """An argument whose arrays are copies."""
-    if isinstance(x, np.ndarray):
+    """An argument whose arrays, records and containers are copies, as deep as they go."""
+    if isinstance(x, np.ndarray | np.void):
         return x.copy()
     if isinstance(x, tuple):
         parts = [copied(part) for part in x]
         return x._make(parts) if hasattr(x, "_make") else tuple(parts)
+    if isinstance(x, Dict | List):
+        made: Any = x.copy()
+        if not isinstance(_held_by(x), types.Number | types.Boolean | types.UnicodeType):
+            for key, value in x.items() if isinstance(x, Dict) else enumerate(x):
+                made[key] = copied(value)
+        return made
     return x
+
+
+def _held_by(x: Any) -> NumbaType:
+    """The type of what a dictionary or a list holds."""
+    return x._dict_type.value_type if isinstance(x, Dict) else x._list_type.item_type
+
+
+def arrays_in(x: Any) -> list[Array]:
+    """All arrays of an argument, those in containers too."""
+    if isinstance(x, Dict | List) and isinstance(_held_by(x), types.Array | types.BaseTuple):
+        return [a for part in (x.values() if isinstance(x, Dict) else x) for a in arrays_in(part)]
+    if isinstance(x, tuple):
+        return [a for part in x for a in arrays_in(part)]
+    return [x] if isinstance(x, np.ndarray) else []
 
 
 def kind_of(x: Any) -> NumbaType:
     """Numba's type of an argument; arrays are taken to be writable."""
     if isinstance(x, np.ndarray):
-        if x.dtype.kind not in "fiub":
+        if x.dtype.kind not in "fiub" and x.dtype.names is None:
             raise Unsupported(f"an array of {x.dtype}")
         return types.Array(typeof(x).dtype, x.ndim, "C")
     if isinstance(x, list):
         raise Unsupported("a list as an argument: pass an array or a tuple")
-    t = typeof(x)
+    try:
+        t = typeof(x)
+    except ValueError as error:
+        other = ": pass a `numba.typed.Dict`" if isinstance(x, dict) else ""
+        raise Unsupported(f"an argument of type {type(x).__name__}{other}") from error
     if isinstance(x, tuple):
         return tuple_like(t, [kind_of(part) for part in x])
     return types.unliteral(t)
@@ -92,12 +125,20 @@ def followed(t: NumbaType) -> list[bool]:
     return [bool(components(t))]
 
 
-def flat(t: NumbaType, x: Any) -> list[Any]:
-    """The components of an argument: addresses, lengths, numbers."""
+def has_components(x: Any) -> bool:
+    """Whether a leaf is more than a constant, as functions and None are."""
+    return isinstance(x, NUMBERS) or bool(components(kind_of(x)))
+
+
+def flat(t: NumbaType, x: Any, kept: list[Any]) -> list[Any]:
+    """The components of an argument: addresses, lengths, numbers; `kept` gets what they lead to."""
+    if is_opaque(t):
+        kept.append(handle := Handle(x, t))
+        return [handle.word]
     if isinstance(t, types.Array):
         return [address_of(x), *x.shape]
     if isinstance(t, types.BaseTuple):
-        return [c for part, y in zip(t, x) for c in flat(part, y)]
+        return [c for part, y in zip(t, x) for c in flat(part, y, kept)]
     return [signed(x) if t == types.uint64 else x] if components(t) else []
 
 

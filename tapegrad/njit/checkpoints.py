@@ -51,6 +51,8 @@ def _state(function: Function, plan: ReversePlan, loop: Loop) -> list[Memory] | 
         return None
     of = function.alias_class
     inside = [v for b in loop.blocks for v in b.instructions]
+    if any(v.op == "call" for v in inside):
+        return None  # it is called once
     written = {
         memory for memory, stores in plan.memory.stores.items()
         if any(s.home in loop.blocks or plan.memory.follows(leaving, 0, s) for s in stores)
@@ -62,6 +64,8 @@ def _state(function: Function, plan: ReversePlan, loop: Loop) -> list[Memory] | 
         if p.type == "ptr" and of(p) in classes
     ]
     for v in function.instructions():
+        if v.type == "ptr" and v.op in ("call", "part") and of(v) in classes:
+            return None  # an array of which the length is not known
         if v.op != "alloc" or of(v) not in classes or v.home in loop.blocks:
             continue
         if v.home.loop is None and dominates(v.home, loop.preheader):

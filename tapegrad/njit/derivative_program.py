@@ -18,7 +18,7 @@ from numba.np.ufunc import parallel
 from tapegrad.base.locks import lock
 from tapegrad.compiler.llvm import scipy_calls
 from tapegrad.kernels import build
-from tapegrad.njit.activity import Activity
+from tapegrad.njit.activity import Activity, refuse_active_calls
 from tapegrad.njit.call_words import FORMAT, followed
 from tapegrad.njit.checkpoints import StateSweep, checkpoints_of
 from tapegrad.njit.dual_emitter import DualEmitter
@@ -37,9 +37,9 @@ from tapegrad.njit.ssa_form import function_of
 from tapegrad.njit.sweep_frame import SweepFrame, Words
 from tapegrad.njit.tabulation import tabulate_functions
 from tapegrad.njit.threaded_loops import ThreadedSweep, threaded_loops
-from tapegrad.njit.three_address_code import Unsupported
+from tapegrad.njit.three_address_code import SourceLine, Unsupported
 from tapegrad.njit.trip_counts import count_trips
-from tapegrad.njit.value_numbering import simplify
+from tapegrad.njit.value_numbering import find_alias_classes, simplify
 from tapegrad.njit.values import Function, Value
 from tapegrad.njit.vector_emitter import VectorEmitter
 
@@ -98,13 +98,16 @@ class DerivativeProgram:
 
     def _text(self, function: Function) -> str:
         emitter = self._emitter()
-        emitter.strong = self.request.strong
+        self.draws = _draws(function)
+        emitter.strong = self.request.strong or self.draws is not None
         leaves = _leaves(self.result)
         # By the place of the component: the number of the leaf, and its type.
         self.result_leaves = {k: (j, t) for j, (k, t) in enumerate(leaves.items())}
         arrays = {k: t.ndim for k, t in leaves.items() if isinstance(t, types.Array)}
         self.owns = bool(arrays) and self.request.value
         self._result_kinds = [v.type for v in function.results]
+        chosen = {*self.request.arguments, *(self.request.moved or ())}
+        refuse_active_calls(function, chosen, function.results)
         if not self.request.arguments:
             frame = SweepFrame(function, None, None, emitter, moved=self.request.moved)
             ForwardAlone(frame).write()
@@ -179,21 +182,38 @@ class DerivativeProgram:
         weakref.finalize(self, _forget, forget, self.engine).atexit = False
 
 
-def written_arguments(f: Dispatcher, kinds: Kinds) -> tuple[frozenset[int], NumbaType]:
-    """The arguments whose arrays a function writes into, and the type of its result."""
+class Effects(NamedTuple):
+    """What a function does beside what it computes, and the type of its result."""
+
+    written: frozenset[int]  # arguments
+    draws: SourceLine | None  # the first line that may give something else the next time
+    result: NumbaType
+
+
+def effects_of(f: Dispatcher, kinds: Kinds, chosen: tuple[int, ...]) -> Effects:
+    """What a function does, for arguments of given types; it has derivatives in the `chosen`."""
     with _compiling():
         code = code_of(f, kinds)
-        return _written(function_of(code)), code.result
+        function = function_of(code)
+        find_alias_classes(function)
+        refuse_active_calls(function, chosen, function.results)
+        return Effects(_written(function), _draws(function), code.result)
 
 
 def _written(function: Function) -> frozenset[int]:
-    """The arguments whose arrays the function writes into."""
-    classes = {function.alias_class(v.args[0]) for v in function.instructions() if v.op == "store"}
+    """The arguments whose arrays, or containers, the function writes into."""
+    classes = set[Value]().union(*map(function.written_classes, function.instructions()))
     return frozenset(
         p.attribute.argument
         for p in function.parameters
         if p.type == "ptr" and function.alias_class(p) in classes
     )
+
+
+def _draws(function: Function) -> SourceLine | None:
+    """The line of the first call that may give something else when it is made again."""
+    calls = (v for v in function.instructions() if v.op == "call")
+    return next((v.line for v in calls if v.attribute.effects), None)
 
 
 def _active(function: Function, activity: Activity) -> frozenset[int]:

@@ -73,10 +73,14 @@ def _floats(args: tuple[Any, ...]) -> tuple[int, ...]:
     """The numbers of the arguments whose leaves are floats."""
     found = []
     for k, x in enumerate(args):
-        kinds = [np.asarray(leaf).dtype.kind for leaf in call_words.leaves(x)]
-        if kinds and set(kinds) == {"f"}:
+        leaves = call_words.leaves(x)
+        if leaves and all(map(_is_float, leaves)):
             found.append(k)
     return tuple(found)
+
+
+def _is_float(x: Any) -> bool:
+    return isinstance(x, call_words.NUMBERS) and np.asarray(x).dtype.kind == "f"
 
 
 def _refuse_strict(f: Dispatcher, name: str, strict: bool) -> None:

@@ -14,7 +14,7 @@ from tapegrad.compiler.llvm.ssa import Value as Handle
 from tapegrad.kernels.codegen.rule_codegen import OPERANDS
 from tapegrad.njit.emitter import scalar_type
 from tapegrad.njit.partials import is_row, partials
-from tapegrad.njit.three_address_code import FLOATS, Table
+from tapegrad.njit.three_address_code import FLOATS, Call, Table
 from tapegrad.njit.vector_emitter import VectorEmitter, is_vector
 
 FLOATING = ("double", "float")
@@ -213,6 +213,10 @@ class DualEmitter(VectorEmitter):
     def add_into(self, to: Any, what: Any, count: Any, element: str) -> None:
         """Add numbers in memory to others; the adjoints that a sweep begins with are constants."""
         super().add_into(value_of(to), value_of(what), count, element)
+
+    def call(self, call: Call, args: Sequence[Any], kind: str, raised: str, full: str) -> Any:
+        """Call what another compiler has compiled: nothing moves there."""
+        return super().call(call, list(map(value_of, args)), kind, raised, full)
 
     # -- variables, arguments and results ----------------------------------------------------
 

@@ -16,9 +16,9 @@ from tapegrad.compiler.llvm.ssa import Value as Handle
 from tapegrad.compiler.llvm.ssa import literal
 from tapegrad.kernels.codegen.rule_codegen import Symbol
 from tapegrad.njit.partials import Partial
-from tapegrad.njit.runtime_text import RUNTIME, adding
+from tapegrad.njit.runtime_text import BOXES, RUNTIME, adding
 from tapegrad.njit.thread_team import Routine, Team
-from tapegrad.njit.three_address_code import Table, Unsupported
+from tapegrad.njit.three_address_code import Call, Table, Unsupported
 
 LLVM = {"f64": "double", "f32": "float", "i64": "i64", "i1": "i1", "ptr": "ptr"}
 SHORT = {long: short for short, long in LLVM.items()}
@@ -75,6 +75,7 @@ class Emitter:
         self.tables: dict[Table, str] = {}
         self.levels: dict[int, int] = {}  # how many columns a loop's stack has
         self.flags = ""
+        self.has_boxes = False  # results of calls, in memory
         self.team: Team | None = None  # threads that share trips, if any do
         self._scopes: dict[Any, int] = {}
         self._labels = 0
@@ -452,6 +453,46 @@ class Emitter:
             "ret void", "}",
         ]  # fmt: skip
 
+    # -- calls -------------------------------------------------------------------------------
+
+    def call(self, call: Call, args: Sequence[Any], kind: str, raised: str, full: str) -> Any:
+        """Call what another compiler has compiled; its result, if it has one."""
+        given, out = (
+            Handle(self._made(f"[{max(n, 1)} x i64]")[0], "ptr") for n in (len(args), call.words)
+        )
+        for k, x in enumerate(args):
+            x = Emitter.cast(self, x, "i64") if x.type == "i1" else x
+            self.line(f"store {x}, {self._word(given, k)}")
+        if call.bytes:
+            self.has_boxes = True
+            self.declared.add(BOXES)
+            size = 8 * call.words + call.bytes
+            out = self.current.emit("ptr", f"call ptr @box(ptr %boxes, ptr %left, i64 {size})")
+            self.require(self.current.emit("i1", f"icmp ne {out}, null"), full)
+        self.declared.add(f"declare i64 @{call.symbol}(ptr, ptr)")
+        status = self.current.emit("i64", f"call i64 @{call.symbol}({given}, {out})")
+        self.require(self.current.emit("i1", f"icmp eq {status}, 0"), raised)
+        if call.drops:
+            self.declared.add(f"declare void @{call.symbol}_drop(ptr)")
+            self.line(f"store ptr @{call.symbol}_drop, {self._word(out, -1)}")
+        if call.bytes or not call.words:
+            return out if call.bytes else None
+        return Emitter.part(self, out, 0, kind)
+
+    def part(self, out: Any, k: int, kind: str) -> Any:
+        """A word of the result of a call."""
+        type = "i64" if kind == "i1" else LLVM[kind]
+        x = self.current.emit(type, f"load {type}, {self._word(out, k)}")
+        return self.current.emit("i1", f"trunc {x} to i1") if kind == "i1" else x
+
+    def _word(self, pointer: Any, k: int) -> Any:
+        return self.current.share("ptr", f"getelementptr i64, {pointer}, i64 {k}")
+
+    def drop_boxes(self) -> None:
+        """Drop the references that results of calls hold."""
+        if self.has_boxes:
+            self.line("call void @drop_boxes(ptr %boxes)")
+
     # -- the module --------------------------------------------------------------------------
 
     def module(self, name: str) -> str:
@@ -464,7 +505,9 @@ class Emitter:
         lines = [
             f"define i64 @{name}(ptr noalias %in, ptr noalias %out, i64 %limit) #0 {{", "start:",
             "%head = alloca ptr", "store ptr null, ptr %head", "%left = alloca i64",
-            "store i64 %limit, ptr %left", *chain(*self.variables.values()), *self.head,
+            "store i64 %limit, ptr %left",
+            *(["%boxes = alloca ptr", "store ptr null, ptr %boxes"] if self.has_boxes else []),
+            *chain(*self.variables.values()), *self.head,
             *([] if team is None else team.head()), f"br label %{self.blocks[0][0]}",
         ]  # fmt: skip
         for label, code in self.blocks:

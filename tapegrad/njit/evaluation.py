@@ -20,8 +20,10 @@ from tapegrad.njit.call_words import Array
 from tapegrad.njit.derivative_program import DerivativeProgram, Request, default_limit
 from tapegrad.njit.numba_front.objects import types
 from tapegrad.njit.runtime_text import NO_MEMORY, RAISED
+from tapegrad.njit.three_address_code import SourceLine, Unsupported
 from tapegrad.transforms.call_arguments import name_of
 
+RUNS_ONCE = ("grad", "value_and_grad", "hvp", "jvp", "explain")
 FLOATS = (np.float64, np.float32)
 _programs: weakref.WeakKeyDictionary[Dispatcher, dict[Request, DerivativeProgram]]
 _programs = weakref.WeakKeyDictionary()
@@ -134,9 +136,10 @@ class Evaluator:
             if not strong:
                 check(program)
                 self.refuse_overlap(program.written, originals)
+                self.refuse_draws(program.draws)
             found = self._outcome(program, args, wanted, seeds, directions)
             self.repeats += strong
-            if not _has_nan(found):
+            if program.draws or not _has_nan(found):
                 break
         assert found is not None
         return found
@@ -178,16 +181,25 @@ class Evaluator:
     def refuse_overlap(self, written: Iterable[int], args: Sequence[Any]) -> None:
         """Refuse arrays that are written into under one name and seen under another."""
         for k in written:
-            for a in call_words.leaves(args[k]):
-                if isinstance(a, np.ndarray) and call_words.overlaps_itself(a):
+            for j, other in enumerate(args):
+                if other is args[k] and j != k:
+                    self._overlap(k, j)
+            for a in call_words.arrays_in(args[k]):
+                if call_words.overlaps_itself(a):
                     self._overlap(k, k)
                 for j, other in enumerate(args):
-                    for b in call_words.leaves(other):
-                        arrays = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
-                        if arrays and a is not b and np.may_share_memory(a, b):
+                    for b in call_words.arrays_in(other):
+                        if (a is b and j != k) or (a is not b and np.may_share_memory(a, b)):
                             self._overlap(k, j)
-                        if a is b and j != k:
-                            self._overlap(k, j)
+
+    def refuse_draws(self, line: SourceLine | None) -> None:
+        """Refuse a line that may draw other numbers each time, where it runs several times."""
+        if line is not None and self.name not in RUNS_ONCE:
+            raise Unsupported(
+                f"`{self.name}` runs `{name_of(self.f)}` several times, and line {line.line} of "
+                f"`{line.function}` may give something else each time: draw random numbers before, "
+                "and pass them as an argument"
+            )
 
     def _overlap(self, k: int, j: int) -> None:
         raise ValueError(
@@ -219,7 +231,7 @@ class Evaluator:
 def sizes_of(args: Sequence[Any]) -> tuple[Any, ...]:
     """The shapes of arrays and the integers, on which the numbers of trips depend first of all."""
     leaves = [leaf for x in args for leaf in call_words.leaves(x)]
-    return tuple([np.shape(x) or (x if isinstance(x, int) else None) for x in leaves])
+    return tuple([getattr(x, "shape", x if isinstance(x, int) else None) for x in leaves])
 
 
 def _moved(args: Sequence[Any], directions: Sequence[Any] | None) -> tuple[int, ...] | None:
@@ -259,11 +271,12 @@ class Call:
         written = program.written
         args = [call_words.copied(x) if k in written else x for k, x in enumerate(args)]
         kinds, followed = program.request.kinds, program.followed
-        components = iter([c for t, x in zip(kinds, args) for c in call_words.flat(t, x)])
+        self.kept: list[Any] = [args]
+        flat = call_words.flat
+        components = iter([c for t, x in zip(kinds, args) for c in flat(t, x, self.kept)])
         self.leaves = [*compress([leaf for x in args for leaf in call_words.leaves(x)], followed)]
         if directions is not None:
             self.directions = directions = [*compress(directions, followed)]
-        self.kept: list[Any] = [args]
         self.shadows: dict[Any, Array] = {}
         self.moved: dict[Any, Array] = {}  # tangents of the shadows
         words, tangents = list[Any](), list[Any]()
@@ -342,7 +355,9 @@ class Call:
             if p.attribute.argument not in self.program.request.arguments:
                 continue
             leaf = self.leaves[number]
-            if p.type == "ptr":
+            if p.type == "ptr" and not p.attribute.element:  # a handle, in a tuple
+                found.append(None)
+            elif p.type == "ptr":
                 found.append(shadows[p] if p in shadows else np.zeros(leaf.shape, leaf.dtype))
             elif ("gradient", p) not in self.program.words.output:  # an integer, in a tuple
                 found.append(None)

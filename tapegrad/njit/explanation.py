@@ -245,7 +245,7 @@ class _Rows:
         if v.op == "load" and not v.name:
             return f"{self._text(v.args[0], 1)}[...]"
         if v.name or (v.op not in ("cast", "gep") and not is_row(v.op)):
-            return v.name or ("an array" if v.op == "alloc" else "...")
+            return v.name or {"alloc": "an array", "call": "the result of a call"}.get(v.op, "...")
         if v.op in ("cast", "gep"):
             return self._text(v.args[0], min(depth, 1))
         if depth == 0:

@@ -69,7 +69,7 @@ def fast_call(
     """
     every = (*args, *constants)
     leaves, along = _leaves(every), _leaves(directions)
-    simple = all(type(x) in KINDS for x in (*leaves, *along))
+    simple = all(map(_is_simple, (*leaves, *along))) and not program.draws
     if not simple or program.written or program.result not in (types.float64, types.float32):
         return None
     if len(along) != len(_leaves(args[: len(directions)])) or not sweep_abi.as_listed():
@@ -89,6 +89,11 @@ def fast_call(
     forms = [getattr(args[k], "_make", None) for k in argnums]
     named = _Named(forms, single, program.request.value) if any(forms) else None
     return _of_leaves(made, args, constants, directions, otherwise, named)
+
+
+def _is_simple(x: Any) -> bool:
+    """Whether an argument is a number or an array of numbers."""
+    return type(x) in KINDS and not (type(x) is np.ndarray and x.dtype.names)
 
 
 def _leaves(args: Sequence[Any]) -> list[Any]:

@@ -118,6 +118,10 @@ class ForwardSweep:
             frame.now[v] = emitter.allocate(args[0], element, zeroed, FULL, frame.moves(v))
         elif v.op == "require":
             emitter.require(args[0], RAISED)
+        elif v.op == "call":
+            found = emitter.call(v.attribute, args, v.type, RAISED, FULL)
+            if found is not None:
+                frame.now[v] = found
         else:
             frame.now[v] = frame.compute(v, args)
 

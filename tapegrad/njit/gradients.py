@@ -198,6 +198,11 @@ class NumbaDerivative:
     def check_program(self, program: DerivativeProgram) -> None:
         """Refuse what a program shows to have no gradient."""
         self.check_scalar(program.result)
+        if self.inplace and program.draws is not None:
+            raise NotImplementedError(
+                f"`{self.name}` with `inplace=True` runs {name_of(self.function)} twice, which may "
+                "draw other random numbers each time"
+            )
         if self.strict:
             unused = set(program.request.arguments) - program.depends
             if unused:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tapegrad.njit.three_address_code import FLOATS
 from tapegrad.njit.values import Block, Function, Value
 
-MOVED = ("store", "alloc")  # what no side may do
+MOVED = ("store", "alloc", "call")  # what no side may do
 
 
 class Branch(NamedTuple):

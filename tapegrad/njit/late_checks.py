@@ -39,7 +39,7 @@ def _may_go_on(loop: Loop) -> bool:
         return False
     inside = [v for b in loop.blocks for v in b.instructions]
     accesses = [v for v in inside if v.op in ("load", "store")]
-    return not any(v.op == "alloc" for v in inside) and all(
+    return not any(v.op in ("alloc", "call") for v in inside) and all(
         _is_counted(a, loop) for v in accesses for a in v.args[:2]
     )
 

@@ -6,14 +6,14 @@ from tapegrad.njit.values import Block, Function, Value
 
 
 class MemoryOrder:
-    """The stores of a function, by the class of memory that they write."""
+    """The stores of a function, and calls that write, by the class of memory that they write."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
         self.stores: dict[Value, list[Value]] = {}
         for v in function.instructions():
-            if v.op == "store":
-                self.stores.setdefault(function.alias_class(v.args[0]), []).append(v)
+            for memory in function.written_classes(v):
+                self.stores.setdefault(memory, []).append(v)
         self._between: dict[tuple[Block, Block], set[Block]] = {}
 
     def of(self, load: Value) -> list[Value]:

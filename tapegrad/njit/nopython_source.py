@@ -15,7 +15,8 @@ from tapegrad.kernels.build import c_library
 from tapegrad.kernels.flags import from_python
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import program_of
-from tapegrad.njit.numba_front.components import components, scalar
+from tapegrad.njit.numba_front.components import components, is_opaque, scalar
+from tapegrad.njit.numba_front.handles import drop, put, size_of
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.runtime_text import NO_MEMORY, RAISED
 from tapegrad.njit.three_address_code import Unsupported
@@ -60,11 +61,12 @@ class Source:
             del self.programs[2:]
         self.program = self.programs[0]
         self.check(derivative)
+        derivative.evaluator.refuse_draws(self.program.draws)
         self.count = len(self.program.words.outputs)  # of results; their tangents follow
         prototype = ctypes.CFUNCTYPE(WORD, WORD, WORD, WORD)
         message = f"`{derivative.name}` of `{name_of(f)}` "
         self.space: dict[str, Any] = {
-            "np": np, "f": f, "move": prototype(_memmove()),
+            "np": np, "f": f, "move": prototype(_memmove()), "put": put, "drop": drop,
             **{f"program{k}": prototype(p.address) for k, p in enumerate(self.programs)},
             "no_memory": message + "takes more memory than it may",
             "raised": message + "raised, and the function did not when it was called to see what",
@@ -110,8 +112,16 @@ class Source:
         program = self.program
         # `arrays` are by the component: the name in C order, the text, the argument, the type.
         values: list[str] = []
+        handles: dict[str, str] = {}  # by the name of their memory: what is in it
         for k, t in enumerate(self.kinds):
             for text, part in _parts(f"a{k}", t):
+                if is_opaque(part):
+                    self._check_handle(k, part)
+                    name = f"h{len(values)}"
+                    handles[name] = text
+                    yield f"{name} = np.zeros({size_of(part) // 8 + 1}, np.int64)"
+                    values.append(f"put({text}, {name}.ctypes.data)")
+                    continue
                 if not isinstance(part, types.Array):
                     values.append(text)
                     continue
@@ -146,9 +156,11 @@ class Source:
         cases = "".join(f"{text} if attempt == {k} else " for k, text in enumerate(others))
         yield f"status = {cases}{last}"
         # What is read here is not freed before.
-        kept = (*(a[0] for a in arrays.values()), *self.made)
+        kept = (*(a[0] for a in arrays.values()), *handles, *self.made)
         alive = " + ".join(["words[0] * 0", *(f"{name}.size" for name in kept)])
         yield f"if {alive} < 0:\n  raise RuntimeError"
+        for name, text in handles.items():
+            yield f"drop({text}, {name}.ctypes.data)"
         yield f"if status == {RAISED}:"
         yield f" f({', '.join(self.copies())})"
         yield " raise RuntimeError(raised)"
@@ -161,8 +173,16 @@ class Source:
             yield f"release(out[{program.owner_word}])"
         yield "total = 0.0"
         yield from self.sums(shadows)
-        yield "if total == total or attempt % 2 == 1:\n  break"
+        once = "True" if program.draws else "attempt % 2 == 1"
+        yield f"if total == total or {once}:\n  break"
         yield "attempt += 1"
+
+    def _check_handle(self, k: int, t: NumbaType) -> None:
+        """Refuse what would have to be copied before the function writes into it."""
+        if k in self.program.written:
+            raise Unsupported(f"in nopython code, a function that writes into its argument, a {t}")
+        if isinstance(t, types.Array) and t.layout != "C":
+            raise Unsupported(f"in nopython code, a {t}, which is not in C order")
 
     def seed(self, at: int, t: NumbaType) -> str:
         """A line that writes the adjoint of the result."""

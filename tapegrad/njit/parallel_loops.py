@@ -12,6 +12,7 @@ from tapegrad.njit.three_address_code import FLOATS, PARALLEL
 from tapegrad.njit.trip_memory import TripMemory
 from tapegrad.njit.values import Function, Loop, SharedTrips, Value, dominates
 
+ROOTS = ("alloc", "arg", "const", "call", "part")  # what pointers come from
 ADDITIONS = ("add", "sub", "iadd", "isub")
 
 
@@ -59,6 +60,8 @@ class _Candidate:
         for p in self.loop.exits[0].phis:
             if p.args[0] not in sums and self.loop.holds(p.args[0]):
                 return f"{_name(p)} is read after the loop, and is no sum"
+        if any(v.op == "call" for v in self.inside):
+            return "it calls what Numba alone compiles"
         copied = list[Value]()
         by_class: dict[Value, list[Value]] = {}
         for v in sorted(self.inside, key=lambda v: v.id):
@@ -77,7 +80,7 @@ class _Candidate:
         known = (*self.function.parameters, *self.function.values)
         roots = [
             v for v in dict.fromkeys(known)
-            if v.type == "ptr" and v.op in ("alloc", "arg", "const") and of(v) is memory
+            if v.type == "ptr" and v.op in ROOTS and of(v) is memory
         ]  # fmt: skip
         if all(self.loop.holds(v) or v.op == "const" for v in roots):
             return None  # arrays of a trip's own, tables

@@ -13,7 +13,7 @@ from numba.np.numpy_support import as_dtype
 
 from tapegrad.njit import call_words
 from tapegrad.njit.call_words import Array
-from tapegrad.njit.derivative_program import DerivativeProgram, Request, written_arguments
+from tapegrad.njit.derivative_program import DerivativeProgram, Request, effects_of
 from tapegrad.njit.evaluation import Evaluator, argument_name, program_of
 from tapegrad.njit.gradients import like
 from tapegrad.njit.numba_front.components import components
@@ -21,8 +21,6 @@ from tapegrad.njit.numba_front.objects import NumbaType, types
 from tapegrad.ops.core import Spec
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.call_arguments import name_of
-
-NUMBERS = (float, int, np.generic, np.ndarray)  # types of leaves that have components
 
 
 class Signature(NamedTuple):
@@ -46,13 +44,16 @@ class Callee:
         """Call the function; of `*args` Numba has made the last argument."""
         return self.f(*args[:-1], *args[-1]) if self._packs else self.f(*args)
 
-    def signature(self, args: tuple[Any, ...]) -> Signature:
-        """What is known for arguments like these."""
-        key = call_words.quick_key(args)
+    def signature(self, args: tuple[Any, ...], chosen: tuple[int, ...]) -> Signature:
+        """What is known for arguments like these, of which the `chosen` may have derivatives."""
+        types_key = call_words.quick_key(args)
+        key = None if types_key is None else (types_key, chosen)
         found = None if key is None else self._signatures.get(key)
         if found is None:
-            written, result = written_arguments(self.f, call_words.kinds_of(args))
-            found = Signature(written, _form(result), tuple(_dtypes(result)))
+            effects = effects_of(self.f, call_words.kinds_of(args), chosen)
+            self.evaluator.refuse_draws(effects.draws)
+            result = effects.result
+            found = Signature(effects.written, _form(result), tuple(_dtypes(result)))
             if key is not None:
                 self._signatures[key] = found
         return found
@@ -78,7 +79,8 @@ class RecordedCall:
         for k, x in enumerate(args):
             for leaf in call_words.leaves(x):
                 self._add(k, leaf, copies)
-        self.signature = callee.signature(self._stand_ins())
+        floats = [k for k in range(len(tensors)) if self.is_float(k)]
+        self.signature = callee.signature(self._stand_ins(), self._chosen_arguments(floats))
         if self.signature.written:
             raise self._writes(min(self.signature.written))
 
@@ -128,7 +130,7 @@ class RecordedCall:
 
     def numbers(self) -> list[tuple[int, Any]]:
         """The leaves of the arguments that have components, and their places among all."""
-        return [(p, x) for p, x in enumerate(self.leaves) if isinstance(x, NUMBERS)]
+        return [(p, x) for p, x in enumerate(self.leaves) if call_words.has_components(x)]
 
     def program(self, wanted: Sequence[int] | None) -> DerivativeProgram:
         """The program of the function, or of the gradients in some of the Tensors."""

@@ -123,7 +123,7 @@ class ReversePlan:
         args: Iterable[Value] | None = v.args
         if v.op in ("phi", "alloc"):
             args = self.selection(v)
-        elif v.op == "load" and (v in self._saved_values or not self._loadable(v, place)):
+        elif v.op in ("load", "call") and not self._loadable(v, place):
             args = None
         if args is None or _is_slow(v):
             return True, itself
@@ -131,7 +131,9 @@ class ReversePlan:
         return (True, itself) if self._cost(found) > self._cost(itself) else (False, found)
 
     def _loadable(self, v: Value, place: Place) -> bool:
-        """Whether an element can be loaded again."""
+        """Whether an element can be loaded again; what a call gives cannot."""
+        if v.op == "call" or v in self._saved_values:
+            return False
         if not self.memory.of(v):
             return True
         if self.function.alias_class(v.args[0]) in self.fixed:
@@ -254,7 +256,7 @@ class ReversePlan:
                 if any(self.memory.follows(place.block, place.at, s) for _, place in reloads)
             ]  # fmt: skip
             loads = {v for v, _ in reloads if v.home.loop is not None}
-            if self._cost(stores) > self._cost(loads):
+            if any(s.op == "call" for s in stores) or self._cost(stores) > self._cost(loads):
                 self.fixed.add(memory)
                 given_up = True
             needed |= dict.fromkeys(stores)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.njit.loop_form import ControlFlow
-from tapegrad.njit.three_address_code import Code, Constant, Operand
+from tapegrad.njit.three_address_code import SIDE_EFFECTS, Code, Constant, Operand
 from tapegrad.njit.values import Block, Function, Value
 
 Names = dict[Block, set[str]]
@@ -209,7 +209,7 @@ def drop_unread(function: Function) -> None:
     stack: list[Value] = []
     for block in function.blocks:
         stack += block.operands
-        stack += [v for v in block.instructions if v.op in ("store", "require")]
+        stack += [v for v in block.instructions if v.op in SIDE_EFFECTS]
     while stack:
         v = stack.pop()
         if v not in live:

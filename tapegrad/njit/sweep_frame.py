@@ -139,6 +139,8 @@ class SweepFrame:
             return emitter.select(*args)
         if op in LANE_OPS:
             return emitter.of_lanes(op, args, v.attribute)
+        if op == "part":
+            return emitter.part(args[0], v.attribute, v.type)
         if op == "address":
             return emitter.address(args[0])
         if is_row(op):
@@ -167,6 +169,7 @@ class SweepFrame:
             emitter.line("call void @release(ptr %done.head)")
         emitter.jump(LEAVE)
         emitter.start(LEAVE)
+        emitter.drop_boxes()
         emitter.free_stacks()
         emitter.line(f"ret {emitter.get(self.status)}")
 

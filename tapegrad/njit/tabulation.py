@@ -88,7 +88,8 @@ def _slice(
 ) -> dict[Value, None] | None:
     """What values are computed of in a loop; None if that may be another thing in each trip."""
     of, numbers = function.alias_class, {x.number for x in inner}
-    written = {of(v.args[0]) for b in loop.blocks for v in b.instructions if v.op == "store"}
+    inside = [v for b in loop.blocks for v in b.instructions]
+    written = set[Value]().union(*map(function.written_classes, inside))
     found: dict[Value, None] = {}
     pending = list(values)
     while pending:

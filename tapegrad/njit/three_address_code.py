@@ -17,6 +17,8 @@ a row's name     the elementwise operation of that row, on floats; comparisons, 
 ``gep``          a pointer at an offset in elements
 ``alloc``        new memory; the attribute is the element type and whether it is zeroed
 ``require``      the primal raises unless a condition holds
+``call``         what the front end's own compiler has compiled; the attribute is a `Call`
+``part``         a word of the result of such a call; the attribute is its number
 ===============  ==================================================================================
 
 A block ends in ``jump``, ``branch``, ``raise`` or ``ret``.
@@ -32,7 +34,7 @@ ELEMENTS = {
     "f64": "f64", "f32": "f32", "i64": "i64", "i32": "i64", "i16": "i64", "i8": "i64",
     "u32": "i64", "u16": "i64", "u8": "i64",
 }  # fmt: skip
-SIDE_EFFECTS = ("store", "require")
+SIDE_EFFECTS = ("store", "require", "call")
 PARALLEL = "parallel"  # the attribute of a comparison on which a `prange` loop goes on
 
 
@@ -47,6 +49,24 @@ class Table(NamedTuple):
 
     element: str
     content: bytes
+
+
+class Call(NamedTuple):
+    """A function that is called by its symbol, and is never differentiated.
+
+    It takes words, and gives as many `words` as the result has.  Where `bytes` is not zero these
+    are in memory, with so many bytes behind them that hold references; another function drops them.
+    `writes`: it may write into memory that an argument leads to.  `effects`: a second call may do
+    something else.  `refusal` says why nothing is known of it where a derivative would be needed.
+    """
+
+    symbol: str
+    words: int
+    bytes: int
+    drops: bool
+    writes: bool
+    effects: bool
+    refusal: str
 
 
 class Constant(NamedTuple):

@@ -6,6 +6,7 @@ class in between; where nothing is ever written to it, to any that dominates it.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from tapegrad.njit.ssa_form import drop_trivial_phis, resolve_operands, resolved
@@ -28,7 +29,13 @@ def find_alias_classes(function: Function) -> None:
     """Unite pointers that are made of each other."""
     function.alias_classes = {}
     for v in function.all_values():
-        if v.type == "ptr" and v.op != "alloc":
+        if v.op == "call":  # it may let one lead to what another one does
+            pointers = [a for a in v.args if a.type == "ptr"]
+            pointers += [v] if v.type == "ptr" else []
+            if v.attribute.writes or v.type == "ptr":
+                for a, b in pairwise(pointers):
+                    function.unite(a, b)
+        elif v.type == "ptr" and v.op != "alloc":
             for a in v.args:
                 if a.type == "ptr":
                     function.unite(v, a)
@@ -40,9 +47,7 @@ class _Numbering:
     def __init__(self, function: Function) -> None:
         self.function = function
         self.known: dict[Any, Value] = {}
-        self.written = {
-            function.alias_class(v.args[0]) for v in function.instructions() if v.op == "store"
-        }
+        self.written = set[Value]().union(*map(function.written_classes, function.instructions()))
 
     def run(self) -> None:
         """Number all blocks."""
@@ -66,9 +71,9 @@ class _Numbering:
         versions: dict[Value, int] = {}
         for v in block.instructions:
             v.args = [resolved(a) for a in v.args]
-            if v.op == "store":
-                memory = self.function.alias_class(v.args[0])
-                versions[memory] = versions.get(memory, 0) + 1
+            if v.op in ("store", "call"):
+                for memory in self.function.written_classes(v):
+                    versions[memory] = versions.get(memory, 0) + 1
                 continue
             if v.op == "alloc" or self._simpler(v):
                 continue

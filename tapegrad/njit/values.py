@@ -209,6 +209,14 @@ class Function:
             found = above
         return found
 
+    def written_classes(self, v: Value) -> set[Value]:
+        """The classes of memory that an instruction may write into."""
+        if v.op == "store":
+            return {self.alias_class(v.args[0])}
+        if v.op == "call" and v.attribute.writes:
+            return {self.alias_class(a) for a in v.args if a.type == "ptr"}
+        return set()
+
     def lengths_of(self, pointer: Value) -> list[Value]:
         """The lengths whose product is the size of an array that is an argument or made here."""
         if pointer.op == "alloc":

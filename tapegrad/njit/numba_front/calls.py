@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba.core.unsafe import eh
 
 from tapegrad.njit.numba_front import order_library
 from tapegrad.njit.numba_front.array_calls import NEW, ArrayCalls, is_numpys
 from tapegrad.njit.numba_front.components import array_of, scalar
 from tapegrad.njit.numba_front.iteration import INDEXED
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, types
-from tapegrad.njit.numba_front.typed_ir import TRY
+from tapegrad.njit.numba_front.typed_ir import TRY, TRYING
 from tapegrad.njit.numba_front.writer import (
     COMPARISONS,
     POWERS,
@@ -142,7 +141,7 @@ class Calls(ArrayCalls):
         if row is None or kind is None or e.kws:
             module = getattr(key, "__module__", None)
             called = f"a call of `{module}.{name}`" if module else f"a call of `{key}`"
-            return self.overloaded(e, t, TRY if module == eh.__name__ else called)
+            return self.overloaded(e, t, TRY if module == TRYING else called)
         work = kind if kind in FLOATS else "f64"
         values = [self.number(a, work) for a in args]
         if kind == "i1":
@@ -247,6 +246,8 @@ class Calls(ArrayCalls):
         kinds = [self.type(a), self.type(b)]
         nothing = [isinstance(k, types.NoneType) for k in kinds]
         if f in (operator.is_, operator.is_not) and any(nothing):
+            if any(isinstance(k, types.Optional) for k in kinds):
+                raise Unsupported(f"the operator `{f.__name__}` on {kinds[0]} and {kinds[1]}")
             return [Constant(all(nothing) == (f is operator.is_), "i1")], t
         if any(isinstance(k, types.Array) for k in kinds):
             if f is operator.matmul:
@@ -268,7 +269,7 @@ class Calls(ArrayCalls):
             if f is operator.contains and scalar(kinds[1]) is not None:
                 return [self.contained(a, b)], t
             raise Unsupported(f"the operator `{f.__name__}` on tuples")
-        if any(scalar(k) is None for k in kinds):
+        if any(scalar(k) is None for k in signature.args):
             raise Unsupported(f"the operator `{f.__name__}` on {kinds[0]} and {kinds[1]}")
         x, y = self.get(a, signature.args[0]), self.get(b, signature.args[1])
         if f in COMPARISONS:

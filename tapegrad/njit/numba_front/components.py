@@ -16,11 +16,15 @@ ELEMENT_OF = {
     types.int16: "i16", types.int8: "i8", types.uint64: "i64", types.uint32: "u32",
     types.uint16: "u16", types.uint8: "u8", types.boolean: "u8",
 }  # fmt: skip
-# What takes no part in the computation: functions, modules, None, text that is never active.
+# What takes no part in the computation: functions, modules, None, text that is a constant.
 NOTHING = (
     types.NoneType, types.Module, types.Callable, types.SliceType, types.Opaque, types.DType,
-    types.StringLiteral, types.UnicodeType, types.NumberClass, types.Omitted, types.Phantom,
+    types.StringLiteral, types.NumberClass, types.Omitted, types.Phantom,
     types.ClassType, types.TypeRef, types.EphemeralPointer,
+)  # fmt: skip
+
+_FOLLOWED = (
+    *NOTHING, types.BaseTuple, types.RangeType, types.Pair, types.BoundFunction, types.IteratorType,
 )  # fmt: skip
 
 LARGEST = 1 << 20  # bytes of an array from outside, which becomes part of the machine code
@@ -57,8 +61,9 @@ def components(t: NumbaType) -> Components:
     number = scalar(t)
     if number is not None:
         return [("", number)]
+    if is_opaque(t):
+        return [("", "ptr")]
     if isinstance(t, types.Array):
-        element_of(t)
         parts = [(".p", "ptr"), *((f".n{i}", "i64") for i in range(t.ndim))]
         return parts if t.layout == "C" else parts + [(f".s{i}", "i64") for i in range(t.ndim)]
     if isinstance(t, types.BaseTuple):
@@ -77,6 +82,15 @@ def components(t: NumbaType) -> Components:
     if isinstance(t, NOTHING):
         return []
     raise Unsupported(f"a value of type {t}")
+
+
+def is_opaque(t: NumbaType) -> bool:
+    """Whether Numba alone knows what is in a value: a dictionary, text, a record."""
+    if isinstance(t, types.Array):
+        return t.dtype not in ELEMENT_OF
+    if isinstance(t, types.List):
+        return scalar(t.dtype) is None
+    return scalar(t) is None and not isinstance(t, _FOLLOWED)
 
 
 def array_of(t: NumbaType) -> NumbaType:
@@ -104,7 +118,7 @@ def sequence(t: NumbaType) -> Components:
         return [(".first", "i64"), *sequence(t.source_type)]
     if isinstance(t, types.ZipType):
         return [(f".{i}{s}", x) for i, p in enumerate(t.source_types) for s, x in sequence(p)]
-    raise Unsupported(f"a loop over {t}")
+    return [("", "ptr")]  # see `Outlining.items_of`
 
 
 def tuple_like(t: NumbaType, parts: list[NumbaType]) -> NumbaType:
@@ -119,6 +133,7 @@ def tuple_like(t: NumbaType, parts: list[NumbaType]) -> NumbaType:
 
 def lengths(ops: list[Operand], t: NumbaType) -> list[Operand]:
     """The lengths of an array's dimensions."""
+    element_of(t)
     return ops[1 : 1 + t.ndim]
 
 
@@ -129,7 +144,8 @@ def signed(value: Any, kind: str = "i64") -> Any:
 
 def constants(value: Any, t: NumbaType) -> list[Operand]:
     """The components of what is known when the code is written."""
-    t = types.unliteral(t)
+    if is_opaque(t):
+        raise Unsupported(f"a constant of type {t}")
     if isinstance(t, types.BaseTuple):
         return [x for item, part in zip(value, t) for x in constants(item, part)]
     if not isinstance(t, types.Array):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from numba.core import analysis
 
+from tapegrad.njit.numba_front.components import is_opaque
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
 
@@ -48,7 +49,8 @@ class _Search:
                     self._look(s.target.name, s.value, label)
 
     def _is_list(self, name: str) -> bool:
-        return isinstance(self.typed.types.get(name), types.List)
+        t = self.typed.types.get(name)
+        return isinstance(t, types.List) and not is_opaque(t)
 
     def _look(self, target: str, value: NumbaIR, label: int) -> None:
         """Note what one assignment does with lists."""
@@ -128,6 +130,6 @@ class _Search:
 
 def _holds_list(t: NumbaType) -> bool:
     """Whether a type is that of a list, or of a tuple with one."""
-    return isinstance(t, types.List) or (
+    return (isinstance(t, types.List) and not is_opaque(t)) or (
         isinstance(t, types.BaseTuple) and any(map(_holds_list, t))
     )

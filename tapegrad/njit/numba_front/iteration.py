@@ -90,7 +90,7 @@ class Iteration(Subscripts):
         if isinstance(t, types.BaseTuple):
             return Constant(len(t), "i64")
         if isinstance(t, types.Array):
-            return ops[1] if t.ndim else ZERO
+            return self.shape(ops, t)[0] if t.ndim else ZERO
         if isinstance(t, types.RangeType):
             return ops[2]
         raise Unsupported(f"the length of {t}")

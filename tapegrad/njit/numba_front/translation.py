@@ -15,12 +15,13 @@ from tapegrad.njit.numba_front.components import (
     components,
     constants,
     element_of,
+    is_opaque,
     scalar,
     tuple_like,
 )
 from tapegrad.njit.numba_front.iteration import INDEXED_ITERATORS
-from tapegrad.njit.numba_front.lists import Lists
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
+from tapegrad.njit.numba_front.outlining import Outlining
 from tapegrad.njit.numba_front.subscripts import is_index
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain, row_of
@@ -37,13 +38,18 @@ from tapegrad.njit.three_address_code import (
 )
 
 ITERATORS = (types.EnumerateType, types.ZipType, *INDEXED_ITERATORS)
+_STATEMENTS = {
+    "Print": "`print`",
+    "SetAttr": "an assignment to an attribute",
+    "DelItem": "`del` of an element",
+}
 _REASONS = {
     "build_map": "a dictionary: use arrays",
     "build_set": "a set: use arrays",
 }
 
 
-class Translation(Lists):
+class Translation(Outlining):
     """The code of one typed function."""
 
     def write(self) -> CodeBlock:
@@ -62,13 +68,27 @@ class Translation(Lists):
             for s in blocks[k].body:
                 if not self.typed.is_library:
                     self.code.line = SourceLine(self.typed.name, s.loc.filename, s.loc.line)
-                try:
-                    self.statement(s)
-                except Unsupported as error:
-                    if error.located or self.typed.is_library:
-                        raise
-                    raise self.located(error, s) from None
+                self._written_or_outlined(s)
         return start
+
+    def _written_or_outlined(self, s: NumbaIR) -> None:
+        """A statement; what is not known here is left to Numba."""
+        block, count = self.current, len(self.current.instructions)
+        blocks = len(self.code.blocks)
+        try:
+            self.statement(s)
+        except Unsupported as error:
+            if self.typed.is_library or (error.located and not self.calls_function(s)):
+                raise
+            refusal = error if error.located else self.located(error, s)
+            self.current = block
+            del block.instructions[count:]
+            for label in range(blocks, len(self.code.blocks)):
+                del self.code.blocks[label]
+            try:
+                self.outline(s, str(refusal))
+            except Unsupported:
+                raise refusal from None
 
     def located(self, error: Unsupported, s: NumbaIR) -> Unsupported:
         """The error with the function, the line and what stands there."""
@@ -96,8 +116,8 @@ class Translation(Lists):
         elif isinstance(s, ir.StaticRaise | ir.Raise | ir.DynamicRaise):
             self.current.end("raise")
         elif not isinstance(s, ir.Del):
-            printing = isinstance(s, ir.Print)
-            raise Unsupported("`print`" if printing else f"a statement `{type(s).__name__}`")
+            name = type(s).__name__
+            raise Unsupported(_STATEMENTS.get(name, f"a statement `{name}`"))
 
     def branch(self, s: NumbaIR) -> None:
         """A branch; an iterator's element is computed where there is one."""
@@ -209,7 +229,8 @@ class Translation(Lists):
         if not isinstance(base, types.Array):
             raise Unsupported(f"{base} on the right of `a, b = ...`")
         ops, found = self.names(e.value), list[Operand]()
-        self.require(self.emit("eq", [ops[1], Constant(e.count, "i64")], "i1"))
+        count = self.shape(ops, base)[0]
+        self.require(self.emit("eq", [count, Constant(e.count, "i64")], "i1"))
         for k, part in enumerate(t):
             entry: list[Any] = [Constant(k, "i64")]
             found += self.view_as(self.subscript(ops, base, entry), part)[0]
@@ -218,6 +239,7 @@ class Translation(Lists):
     def expr_getiter(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
         """The beginning of a loop."""
         base = self.type(e.value)
+        self.require_unchanged(e.value)
         if isinstance(base, ITERATORS):
             name = e.value.name
             if name in self.started or self.made_in.get(name) != self.at:
@@ -388,7 +410,8 @@ def code_of(f: Dispatcher, kinds: Kinds) -> Code:
         for suffix, kind in components(t):
             name = f"arg{k}{suffix}"
             code.types[name] = kind
-            element = element_of(_array_at(t, suffix)) if kind == "ptr" else ""
+            at = _part_at(t, suffix)
+            element = element_of(at) if kind == "ptr" and not is_opaque(at) else ""
             code.parameters.append(Parameter(name, kind, k, suffix, element))
             ops.append(name)
         given.append((ops, t))
@@ -412,10 +435,10 @@ def code_of(f: Dispatcher, kinds: Kinds) -> Code:
     return code
 
 
-def _array_at(t: NumbaType, suffix: str) -> NumbaType:
-    """The array that a component of an argument belongs to."""
-    for part in suffix.split(".")[1:-1]:
-        t = list(t)[int(part)]
+def _part_at(t: NumbaType, suffix: str) -> NumbaType:
+    """The part of an argument that a component belongs to."""
+    for part in suffix.split(".")[1:]:
+        t = list(t)[int(part)] if isinstance(t, types.BaseTuple) else t
     return t
 
 
@@ -424,6 +447,8 @@ def _owned(writer: Calls, found: Found) -> Found:
     ops, t = found
     if isinstance(t, types.List):
         raise Unsupported("a list as a result: return an array")
+    if is_opaque(t):
+        raise Unsupported(f"a result of type {t}")
     if isinstance(t, types.Array):
         return writer.inline(array_library.copied(t), [found])
     if isinstance(t, types.BaseTuple):

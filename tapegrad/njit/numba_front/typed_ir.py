@@ -21,6 +21,7 @@ from tapegrad.njit.three_address_code import Unsupported
 
 # What is refused, and what to write instead.
 A_LIST = "a list: write into an array (`np.empty(n)`) instead"
+TRYING = "numba.core.unsafe.eh"  # the module of what Numba calls in a `try`
 TRY = "`try`: let exceptions be raised, or test for what causes them"
 
 ARRAY_LIBRARY = "<array library>"  # where the functions of `array_library` seem to stand
@@ -48,6 +49,10 @@ class TypedFunction:
             annotation = _annotation(f, function, kinds)
         except errors.NumbaRuntimeError as error:
             raise Unsupported(f"`{self.name}`: a function that calls itself") from error
+        except errors.TypingError as error:
+            if not is_library(function.__code__.co_filename):
+                raise
+            raise Unsupported(f"`{self.name}` of {', '.join(map(str, kinds))}") from error
         self.blocks: dict[int, NumbaIR] = annotation.blocks
         self.is_library = is_library(function.__code__.co_filename)
         self.options = options

@@ -285,11 +285,12 @@ class Writer:
 
     def strides(self, ops: Operands, t: NumbaType) -> Operands:
         """The strides of an array in elements."""
+        shape = self.shape(ops, t)
         if t.layout != "C":
             return ops[1 + t.ndim :]
         found: Operands = []
         at: Operand = ONE
-        for n in reversed(self.shape(ops, t)):
+        for n in reversed(shape):
             found.append(at)
             at = self.index("imul", n, at)
         return found[::-1]

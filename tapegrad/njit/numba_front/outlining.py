@@ -1,0 +1,260 @@
+"""Statements that are left to Numba: it compiles them, and the sweeps call what it has made.
+
+What such a statement computes has no derivative here.  It runs once, in the forward sweep.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.core import analysis, registry
+
+from tapegrad.kernels.flags import from_python
+from tapegrad.njit.numba_front.components import array_of, components, is_opaque
+from tapegrad.njit.numba_front.lists import Lists
+from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
+from tapegrad.njit.numba_front.outlined_code import Statement, outlined
+from tapegrad.njit.numba_front.typed_ir import TRYING
+from tapegrad.njit.numba_front.writer import Found, Operands
+from tapegrad.njit.three_address_code import Call, Operand, Unsupported
+
+# Expressions that belong to control flow, and are no statements of their own.
+_CONTROL = ("getiter", "iternext", "pair_first", "pair_second", "undef", "null", "phi")
+_STATEMENTS = (ir.SetItem, ir.StaticSetItem, ir.SetAttr, ir.DelItem, ir.Print)
+_KNOWN = (ir.Const, ir.Global, ir.FreeVar)  # values that never change
+_READERS = ("get", "keys", "values", "items", "copy", "count", "index")  # methods
+_WRITERS = ("copyto", "fill_diagonal", "put", "put_along_axis", "place", "putmask")  # of NumPy's
+_SEQUENCES = (types.Array, types.Sequence, types.ListType, types.UnicodeType)
+_PURE = ("builtins", "math", "cmath", "operator", "_operator")  # modules
+
+
+@from_python
+def collected(items):  # type: ignore[no-untyped-def]
+    """A list of what a loop would give."""
+    return [x for x in items]  # noqa: C416
+
+
+@from_python
+def length(items):  # type: ignore[no-untyped-def]
+    """How many there are."""
+    return len(items)
+
+
+@from_python
+def item(items, k):  # type: ignore[no-untyped-def]
+    """The one at a place."""
+    return items[k]
+
+
+class Outlining(Lists):
+    """Writes calls of statements that Numba compiles."""
+
+    at: int  # the block that is written
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.items_of: dict[NumbaType, NumbaType] = {}  # by the iterator, of what it takes them
+        self.sources: dict[str, NumbaIR] = {}  # what a variable is first assigned
+
+    def outline(self, s: NumbaIR, refusal: str) -> None:
+        """A statement; `refusal` is what is said where it would have a derivative."""
+        value = s.value if isinstance(s, ir.Assign) else s
+        known = isinstance(value, _KNOWN)
+        if not (known or self._is_whole(value)):
+            raise Unsupported(refusal)
+        target = s.target if isinstance(s, ir.Assign) else None
+        given: dict[str, NumbaIR] = {}
+        body = [*self._definitions(value, given), s]
+        statement = Statement(
+            tuple(body), tuple(given.values()), target, self.typed.types, self.typed.calls,
+            self.typed.divides_as_numpy, self.typed.checks_bounds,
+        )  # fmt: skip
+        writes, effects = self._effects(value)
+        args = [x for v in given.values() for x in self.names(v)]
+        ops = self._called(statement, args, writes, effects, refusal, once=known)
+        if target is not None and components(self.type(target)):
+            self.assign(target, (ops, self.type(target)))
+
+    def calls_function(self, s: NumbaIR) -> bool:
+        """Whether a statement calls a function of the user's, which may be left to Numba as one."""
+        value = s.value if isinstance(s, ir.Assign) else None
+        if not isinstance(value, ir.Expr) or value.op != "call":
+            return False
+        return isinstance(self.type(value.func), types.Dispatcher)
+
+    def _is_whole(self, value: NumbaIR) -> bool:
+        """Whether a statement or an expression means the same in a function of its own."""
+        if not isinstance(value, ir.Expr):
+            return isinstance(value, _STATEMENTS)
+        if value.op != "call":
+            return value.op not in _CONTROL
+        f = self.type(value.func)
+        module = getattr(getattr(f, "typing_key", None), "__module__", "")
+        return not isinstance(f, types.RecursiveCall) and module != TRYING
+
+    def _definitions(self, x: NumbaIR, given: dict[str, NumbaIR]) -> list[NumbaIR]:
+        """The definitions of slices that are read; all else that is read is added to `given`."""
+        found: list[NumbaIR] = []
+        own = {x.target.name} if isinstance(x, ir.Assign) else set()
+        for v in x.list_vars() if hasattr(x, "list_vars") else ():
+            if v.name in own or v.name in given:
+                continue
+            if isinstance(self.type(v), types.SliceType):
+                made = ir.Assign(self.definitions[v.name], v, v.loc)
+                found += [*self._definitions(made, given), made]
+            else:
+                given[v.name] = v
+        return found
+
+    def _called(
+        self, statement: Statement, args: Operands, writes: bool, effects: bool, refusal: str,
+        once: bool,
+    ) -> Operands:  # fmt: skip
+        """The words that a call gives; `once`: it is made at the beginning of the function."""
+        found = outlined(statement)
+        call = Call(*found, writes, effects, refusal)
+        here = self.current
+        if once:
+            self.current = self.code.blocks[self.code.entry]
+        ops: Operands = []
+        result = statement.result
+        kinds = [] if result is None else components(statement.types[result.name])
+        if not kinds:
+            self.effect("call", *args, attribute=call)
+        elif not call.bytes:
+            ops = [self.emit("call", args, kinds[0][1], call)]
+        else:
+            box = self.emit("call", args, "ptr", call)
+            ops = [self.emit("part", [box], kind, k) for k, (_, kind) in enumerate(kinds)]
+        self.current = here
+        return ops
+
+    def _effects(self, value: NumbaIR) -> tuple[bool, bool]:
+        """Whether a statement writes into memory, and whether the next time it does the same."""
+        if isinstance(value, ir.Print):
+            return False, True
+        if not isinstance(value, ir.Expr):
+            return not isinstance(value, _KNOWN), False
+        if value.op != "call":
+            return value.op == "inplace_binop", False
+        f = self.type(value.func)
+        if isinstance(f, types.BoundFunction):
+            if isinstance(f.this, types.NumPyRandomGeneratorType):
+                return True, True
+            name = str(f.typing_key).rpartition(".")[2]
+            return name not in _READERS and not isinstance(f.this, types.UnicodeType), False
+        key = getattr(f, "typing_key", None)
+        module = getattr(key, "__module__", None) or ""
+        if module in _PURE or module.startswith("numba.typed"):
+            return False, False
+        if not module.startswith("numpy") or "random" in module:
+            return True, True
+        into = isinstance(key, np.ufunc) and len(value.args) > key.nin
+        out = any(name == "out" for name, _ in value.kws)
+        return into or out or getattr(key, "__name__", "") in _WRITERS, False
+
+    # -- loops -------------------------------------------------------------------------------
+
+    def run(self, f: Any, *given: Found) -> Found:
+        """What a function that Numba compiles makes of values."""
+        loc, kinds = ir.unknown_loc, [types.unliteral(t) for _, t in given]
+        names = ["f", *(f"x{k}" for k in range(len(given))), "y"]
+        function, *args, target = [ir.Var(ir.Scope(None, loc), name, loc) for name in names]
+        dispatcher = types.Dispatcher(f)
+        signature = dispatcher.get_call_type(registry.cpu_target.typing_context, tuple(kinds), {})
+        known = dict(zip(names, [dispatcher, *kinds, signature.return_type]))
+        e = ir.Expr.call(function, args, (), loc)
+        body = (ir.Assign(e, target, loc),)
+        statement = Statement(body, (function, *args), target, known, {e: signature})
+        ops = [x for ops, _ in given for x in ops]
+        refusal = self._refusal(f"a loop over {kinds[0]}")
+        return self._called(statement, ops, False, False, refusal, False), signature.return_type
+
+    def _refusal(self, reason: str) -> str:
+        """Why what is written now has no derivative, with the user's line."""
+        at = self.code.line
+        assert at is not None
+        return f"`{at.function}`, line {at.line} of {at.file}, is not differentiated: {reason}"
+
+    def require_unchanged(self, var: NumbaIR) -> None:
+        """Refuse a loop over a container that changes it."""
+        roots = self._roots(var)
+        graph = analysis.compute_cfg_from_blocks(self.typed.blocks)
+        loops = [graph.loops()[k] for k, _ in graph.successors(self.at) if k in graph.loops()]
+        for s in (s for loop in loops for k in loop.body for s in self.typed.blocks[k].body):
+            changed = self._changed(s)
+            if changed is not None and roots & self._roots(changed):
+                raise Unsupported(f"a loop over {self.type(var)} that changes it")
+
+    def _changed(self, s: NumbaIR) -> NumbaIR | None:
+        """The container that a statement may change, if there is one."""
+        if isinstance(s, ir.SetItem | ir.StaticSetItem | ir.DelItem):
+            return s.target
+        if not isinstance(s, ir.Assign) or not isinstance(s.value, ir.Expr):
+            return None
+        if s.value.op == "inplace_binop":
+            return s.value.lhs
+        is_method = isinstance(self.type(s.target), types.BoundFunction)
+        return s.value.value if is_method and s.value.attr not in _READERS else None
+
+    def _roots(self, var: NumbaIR) -> set[str]:
+        """The containers of which a variable is one, or a view, or an iterator."""
+        if not self.sources:
+            for block in self.typed.blocks.values():
+                for s in block.find_insts(ir.Assign):
+                    self.sources.setdefault(s.target.name, s.value)
+        found, pending = set[str](), [var]
+        while pending:
+            v = pending.pop()
+            made = self.sources.get(v.name)
+            if v.name in found:
+                continue
+            found |= {v.name} if is_opaque(self.type(v)) else set()
+            if isinstance(made, ir.Var):
+                pending.append(made)
+            elif isinstance(made, ir.Expr) and made.op in ("cast", "getattr"):
+                pending.append(made.value)
+            elif isinstance(made, ir.Expr) and made.op == "call":
+                pending += [made.func, *made.args]
+        return found
+
+    def length(self, ops: Operands, t: NumbaType) -> Operand:
+        """`len(...)`."""
+        if is_opaque(t):
+            raise Unsupported(f"the length of {t}")
+        return super().length(ops, t)
+
+    def parts_of(self, ops: Operands, t: NumbaType) -> Operands:
+        """What an iterator holds of a value that is iterated over, and the count."""
+        if not is_opaque(base := t):
+            return super().parts_of(ops, t)
+        if not isinstance(t, _SEQUENCES):
+            ops, t = self.run(collected, (ops, t))
+        self.items_of[base.iterator_type] = t
+        return [*ops, *self.run(length, (ops, t))[0]] if is_opaque(t) else ops
+
+    def element(self, ops: Operands, t: NumbaType, k: Operand) -> Found:
+        """What an iterator gives at a place."""
+        if t not in self.items_of:
+            return super().element(ops, t, k)
+        items = self.items_of[t]
+        if isinstance(items, types.List) and not is_opaque(items):
+            return self.load(ops, array_of(items), k)
+        found, kind = self.run(item, (ops[:1], items), ([k], types.int64))
+        return self.cast(found, kind, t.yield_type), t.yield_type
+
+    # -- casts -------------------------------------------------------------------------------
+
+    def cast(self, ops: Operands, a: NumbaType, b: NumbaType) -> Operands:
+        """The components of a value of type `a` as one of type `b`."""
+        if a == b or not (is_opaque(a) or is_opaque(b)):
+            return super().cast(ops, a, b)
+        loc = ir.unknown_loc
+        x, y = (ir.Var(ir.Scope(None, loc), name, loc) for name in ("x", "y"))
+        known = {"x": a, "y": b}
+        cast = ir.Assign(ir.Expr.cast(x, loc), y, loc)
+        statement = Statement((cast,), (x,), y, known, {})
+        once = isinstance(a, types.Literal | types.NoneType)
+        refusal = self._refusal(f"a conversion of {a} to {b}")
+        return self._called(statement, ops, False, False, refusal, once)
