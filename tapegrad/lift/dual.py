@@ -39,6 +39,7 @@ from tapegrad.lift.lifted_tensor import (
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, OWN, Formula, Op
 from tapegrad.ops.elementwise import is_complex
+from tapegrad.ops.linalg import matmul, product
 from tapegrad.ops.shape import clone, expand, to
 from tapegrad.ops.strided import as_strided
 from tapegrad.tape import versions
@@ -384,7 +385,11 @@ def _zero(p: Any) -> Any:
 def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
     """What the tangent of one operand contributes."""
     if op.multilinear:
-        term = go(op, (*values.operands[:k], t, *values.operands[k + 1 :]), values.params)
+        given = (*values.operands[:k], t, *values.operands[k + 1 :])
+        known = op is not matmul or all(type(x) is Tensor for x in given)
+        term = go(op if known else product, given, values.params)
+        if op is matmul and known and math.isnan(np.vdot(term._a, term._a).real):
+            term = go(product, given, {})  # perhaps zero times infinity
     elif op.kind is ELEMENTWISE and (op.complex is not OWN or not is_complex(t)):
         last = len(op.formulas) - 1
         term = chain(t, values.evaluate(k), op.exact[min(k, last)])

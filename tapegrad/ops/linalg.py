@@ -65,6 +65,9 @@ def _strong_matmul(a: Any, b: Any) -> Any:
         if out.size > a.size + b.size and _finite(a) and _finite(b):
             return out
         if np.isnan(np.add.reduce(out, axis=None)) and not (_finite(a) and _finite(b)):
+            if min(a.ndim, b.ndim) == 1:  # as a matrix of one row, or of one column
+                columns = b[:, None] if b.ndim == 1 else b
+                return _strong_matmul(np.atleast_2d(a), columns).reshape(out.shape)
             terms = a[..., :, :, None] * b[..., None, :, :]
             zero = (a == 0)[..., :, :, None] | (b == 0)[..., None, :, :]
             out = np.add.reduce(np.where(zero, a.dtype.type(0), terms), axis=-2)

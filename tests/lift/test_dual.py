@@ -108,3 +108,28 @@ def test_nested_derivatives_of_writes_are_those_in_reverse():
         DIRECTION @ tg.jit(tg.jacfwd(tg.jacfwd(f)))(X) @ X,
     ):
         np.testing.assert_allclose(found, want, rtol=1e-12)
+
+
+# -- zero tangents -------------------------------------------------------------------------------
+
+SHAPES = [((3,), (3,)), ((3,), (3, 2)), ((2, 3), (3,)), ((4, 2, 3), (3,)), ((3,), (4, 3, 2)),
+          ((4, 2, 3), (4, 3, 2)), ((2, 3), (3, 5))]  # fmt: skip
+
+
+@pytest.mark.parametrize("jit", [lambda f: f, tg.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_a_zero_tangent_stays_zero_in_a_product_with_infinity(left, right, jit, rng):
+    a, b, slope = rng.normal(size=left), rng.normal(size=right), rng.normal(size=left)
+    finite, slope[..., 0] = b.copy(), 0.0
+    b.flat[0], finite.flat[0] = np.inf, 0.0
+    found = jit(lambda a, slope: tg.jvp(lambda a: a @ b, (a,), (slope,))[1])(a, slope)
+    np.testing.assert_allclose(found, slope @ finite, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_columns_are_what_rows_are_beside_infinity():
+    matrix = np.array([[np.inf, 1.0], [1.0, 2.0]])
+    f = lambda x: x @ matrix
+    np.testing.assert_array_equal(tg.jacfwd(f)(X[:2]), tg.jacrev(f)(X[:2]))
+    np.testing.assert_array_equal(tg.jit(tg.jacfwd(f))(X[:2]), matrix.T)
