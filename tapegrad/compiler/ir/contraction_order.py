@@ -301,7 +301,7 @@ def _pair(a: int, b: int, given: list[str], later: str, out: str, size: dict[str
         cost = result * (1 + _elements_of(inner, size) * WITHIN_GEMM) + copies
         return Pair(a, b, batch, left, right, inner, True, cost + _elements_of(batch, size) * CALL)
     larger = max(x, y, key=lambda d: _elements_of(d, size))
-    whole = _laid_out(batch + left + right, larger, out)
+    whole = _laid_out(batch + left + right, larger, out, later)
     cost = _elements_of(whole + inner, size) * WITHIN_LOOP + _elements_of(whole, size)
     return Pair(a, b, "", whole, "", inner, False, cost)
 
@@ -310,10 +310,10 @@ def _place(dims: str, out: str) -> int:
     return min([out.index(d) for d in dims if d in out], default=len(out))
 
 
-def _laid_out(dims: str, larger: str, out: str) -> str:
+def _laid_out(dims: str, larger: str, out: str, later: str) -> str:
     """The order of dimensions of a product of elements, for a product of matrices to read."""
     stay = "".join(d for d in out if d in dims)
-    others = "".join(sorted(d for d in dims if d not in out))
+    others = "".join(d for d in later if d in dims and d not in out)
     return stay + others if larger[-1:] in others else others + stay
 
 

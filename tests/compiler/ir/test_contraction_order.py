@@ -233,6 +233,24 @@ def test_derivatives_follow_the_order(name, dtype):
         assert 30 * 3 * 200 not in sizes_of(compiled.lower(*given).graph)
 
 
+def test_weighted_points_lie_as_the_product_reads_them():
+    """It takes them transposed: the larger factor is not copied."""
+    rng = np.random.default_rng(0)
+    transforms, points = rng.normal(size=(26, 22, 3, 4)), rng.normal(size=(544, 4))
+    weights = rng.normal(size=(544, 22))
+
+    def moved(transforms, points, weights):
+        blended = weights @ transforms.reshape(26, 22, 12)
+        return np.sum(blended.reshape(26, 544, 3, 4) * points[:, None], axis=3)
+
+    f = tg.jit(moved)
+    wanted = np.einsum("abrk,nk,nb->anr", transforms, points, weights)
+    np.testing.assert_allclose(f(transforms, points, weights), wanted, rtol=1e-11, atol=1e-12)
+    text = f.lower(transforms, points, weights).as_text("loops")
+    assert "matrix product by BLAS" in text
+    assert text.count("writes 383 kB") == 1  # 22 x 4 x 544 doubles
+
+
 # -- what is not finite ------------------------------------------------------------------------
 
 
