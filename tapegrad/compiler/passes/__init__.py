@@ -11,12 +11,14 @@ from tapegrad.compiler.ir.contraction_order import contracted
 from tapegrad.compiler.ir.graph import Graph
 from tapegrad.compiler.ir.reroll import rerolled
 from tapegrad.compiler.passes.apply_decompositions import expanded
+from tapegrad.compiler.passes.block_products import with_block_products
 from tapegrad.compiler.passes.combine_pads import with_sums_of_parts
 from tapegrad.compiler.passes.common_subexpressions import simplified
 from tapegrad.compiler.passes.dead_code import without_dead
 from tapegrad.compiler.passes.early_gathers import with_early_gathers
 from tapegrad.compiler.passes.early_permutes import with_early_permutes
 from tapegrad.compiler.passes.fold_concat import folded
+from tapegrad.compiler.passes.jacobian_compression import with_compressed_jacobians
 from tapegrad.compiler.passes.loop_rematerialization import with_kept_values
 from tapegrad.compiler.passes.region_dce import pruned
 from tapegrad.compiler.passes.scalar_replacement import scalarized
@@ -29,7 +31,8 @@ def optimised(graph: Graph) -> Graph:
     loops = rerolled(live)
     graph = without_dead(loops.graph) if loops.where else loops.graph
     graph = _pruned(with_kept_values(graph), optimised)
-    plain = simplified(scalarized(with_contractions(expanded(graph))))
+    fewer = with_compressed_jacobians(expanded(graph))
+    plain = with_block_products(simplified(scalarized(with_contractions(fewer))))
     early = with_early_gathers(plain)
     joined = with_sums_of_parts(early if early is plain else simplified(early))
     return late(_taken(with_early_permutes(folded(joined))))

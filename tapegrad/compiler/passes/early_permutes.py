@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from tapegrad.compiler.ir.copy_plans import ADDED
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import ELEMENTWISE
@@ -80,7 +81,7 @@ def _from_table(graph: Graph, node: Node, last: int) -> bool:
     if node.name != "index" or len(node.args) != 2 or len(graph.nodes[node.args[1]].shape) != 1:
         return False
     table, plan = graph.nodes[node.args[0]], node.params["plan"]
-    computed = table.op is not None and table.op.kind is ELEMENTWISE
+    computed = table.op is not None and table.op.kind in (ELEMENTWISE, ADDED)
     whole = all(part is HOLE or part == slice(None) for part in plan)
     rows = last >= len(plan) or plan[last] is not HOLE
     return computed and whole and rows and table.size * LARGER <= node.size
@@ -97,12 +98,26 @@ def _permuted(
             known[a, dims] if (a, dims) in known else _view(builder, graph.nodes[a], a, dims)
             for a in node.args
         ]
-        return builder.add(Node(node.op, tuple(args), node.params, shape, node.dtype))
+        params = node.params if node.name != ADDED else _places_permuted(node, dims)
+        return builder.add(Node(node.op, tuple(args), params, shape, node.dtype))
     table, rows = node.args
     plan = (*node.params["plan"], *[slice(None)] * len(dims))
     params = {"plan": tuple([plan[d] for d in dims])}
     args = [known[table, dims], builder.where[rows]]
     return builder.add(Node(node.op, tuple(args), params, shape, node.dtype))
+
+
+def _places_permuted(node: Node, dims: Dims) -> dict[str, Any]:
+    """The parameters of a sum of parts, whose places are permuted."""
+    indices = [_written_out(index, len(dims)) for index in node.params["indices"]]
+    return {**node.params, "indices": tuple([tuple([x[d] for d in dims]) for x in indices])}
+
+
+def _written_out(index: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
+    """A slice for each dimension."""
+    given = [part for part in index if part is not Ellipsis]
+    k = index.index(Ellipsis) if Ellipsis in index else len(index)
+    return (*index[:k], *(slice(None),) * (rank - len(given)), *index[k + 1 :])
 
 
 def _view(builder: Builder, node: Node, position: int, dims: Dims) -> int:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.compiler.passes.combine_pads import with_sums_of_parts
 from tapegrad.compiler.passes.dead_code import without_dead
 from tapegrad.compiler.passes.early_permutes import with_early_permutes
 from tapegrad.ops.index import HOLE
@@ -44,6 +45,20 @@ def test_one_table_is_permuted_once_for_all_its_gathers():
     )  # fmt: skip
     after = without_dead(passed(with_early_permutes, before, TABLE, ROWS))
     assert names(after).count("sin") == 1
+
+
+def test_the_parts_of_a_sum_are_permuted_to_their_places():
+    part = np.arange(2 * 4 * 3.0).reshape(2, 4, 3)
+    places = ((slice(3, 5),), (slice(6, 8), ..., slice(None)))
+    where = [("embed", (2,), {"index": index, "shape": TABLE.shape}) for index in places]
+    before = graph(
+        TABLE, ROWS, part, ("sin", (0,)), *where, ("add", (3, 4)), ("add", (6, 5)),
+        ("index", (7, 1), {"plan": (SLICE, HOLE)}), ("permute", (8,), TO_FRONT),
+    )  # fmt: skip
+    joined = without_dead(with_sums_of_parts(before))
+    assert "added" in names(joined)
+    after = without_dead(passed(with_early_permutes, joined, TABLE, ROWS, part))
+    assert names(after)[-2:] == ["added", "index"]
 
 
 @pytest.mark.parametrize(
