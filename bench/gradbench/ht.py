@@ -24,12 +24,25 @@ STRAIGHT = POSE  # where, behind the pose, the angle of a bone that does not ben
 AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
+def _places() -> np.ndarray:
+    """Where in the pose the two angles of each bone are."""
+    found = np.full((BONES, 2), STRAIGHT)
+    for finger in range(FINGERS):
+        bone, angle = 1 + 4 * finger, GLOBAL + ANGLES * finger
+        found[bone + 1] = angle, angle + 1
+        found[bone + 2 : bone + 4, 0] = angle + 2, angle + 3
+    return found
+
+
+PLACES = _places()
+
+
 def objective(
-    xp: Any, theta: Any, us: Any, places: Any, base: Any, inverse: Any, positions: Any,
+    xp: Any, theta: Any, us: Any, base: Any, inverse: Any, positions: Any,
     weights: Any, mirror: Any, points: Any, seen: Any, *, parents: tuple[int, ...],
 ) -> Any:  # fmt: skip
     """The points less where the hand has them."""
-    angles = xp.concatenate([theta, 0.0 * theta[:1]])[places]
+    angles = xp.concatenate([theta, 0.0 * theta[:1]])[PLACES]
     turned = base[:, :, :3] @ bent(xp, angles[:, 0], angles[:, 1])
     relatives = xp.concatenate([turned, base[:, :, 3:]], 2)
     absolutes: list[Any] = []
@@ -81,19 +94,9 @@ def read(given: Input) -> Instance:
     mirror = np.array([-1.0 if model["is_mirrored"] else 1.0, 1.0, 1.0])
     names = "base_relatives", "inverse_base_absolutes", "base_positions", "weights"
     seen = np.array(model["triangles"])[meets] if len(us) else meets[:, None]
-    arrays = (places(), *(doubles(model[name]) for name in names), mirror, doubles(data["points"]))
+    arrays = (*(doubles(model[name]) for name in names), mirror, doubles(data["points"]))
     static = {"parents": tuple(model["parents"])}
     return Instance((doubles(given["theta"]), us), (*arrays, seen), static)
-
-
-def places() -> np.ndarray:
-    """Where in the pose the two angles of each bone are."""
-    found = np.full((BONES, 2), STRAIGHT)
-    for finger in range(FINGERS):
-        bone, angle = 1 + 4 * finger, GLOBAL + ANGLES * finger
-        found[bone + 1] = angle, angle + 1
-        found[bone + 2 : bone + 4, 0] = angle + 2, angle + 3
-    return found
 
 
 def generate(rng: np.random.Generator, v: int, p: int, u: int) -> dict[str, Any]:
@@ -154,13 +157,13 @@ def _joint(base, x, z, axis, out):
 
 
 @compiled
-def _posed(theta, places, base, inverse, parents, slopes):
+def _posed(theta, base, inverse, parents, slopes):
     """Return the bones' transforms; write their slopes in their own finger's angles, if wanted."""
     bones = len(base)
     own, absolute, found = np.zeros((3, 4)), np.zeros((bones, 3, 4)), np.zeros((bones, 3, 4))
     by_angle = np.zeros((bones, ANGLES, 3, 4))
     for bone in range(bones):
-        parent, at = parents[bone], places[bone]
+        parent, at = parents[bone], PLACES[bone]
         x = theta[at[0]] if at[0] < POSE else 0.0
         z = theta[at[1]] if at[1] < POSE else 0.0
         _joint(base[bone], x, z, -1, own)
@@ -265,11 +268,9 @@ def _slopes(theta, transforms, slopes, positions, weights, mirror):
 
 
 @compiled
-def primal_by_hand(
-    theta, us, places, base, inverse, positions, weights, mirror, points, seen, parents
-):
+def primal_by_hand(theta, us, base, inverse, positions, weights, mirror, points, seen, parents):
     """`objective`, as one writes it for speed."""
-    transforms = _posed(theta, places, base, inverse, parents, np.empty((0, ANGLES, 3, 4)))
+    transforms = _posed(theta, base, inverse, parents, np.empty((0, ANGLES, 3, 4)))
     hand = _hand(theta, transforms, positions, weights, mirror)
     found = np.empty_like(points)
     for i in range(len(points)):
@@ -283,12 +284,10 @@ def primal_by_hand(
 
 
 @compiled
-def gradient_by_hand(
-    theta, us, places, base, inverse, positions, weights, mirror, points, seen, parents
-):
+def gradient_by_hand(theta, us, base, inverse, positions, weights, mirror, points, seen, parents):
     """Its Jacobian, as one writes it for speed."""
     slopes = np.zeros((len(base), ANGLES, 3, 4))
-    transforms = _posed(theta, places, base, inverse, parents, slopes)
+    transforms = _posed(theta, base, inverse, parents, slopes)
     by_pose = _slopes(theta, transforms, slopes, positions, weights, mirror)
     if len(us) == 0:
         found = np.empty((len(points), 3, POSE))
