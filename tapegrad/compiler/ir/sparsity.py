@@ -23,6 +23,9 @@ LEAST, MOST = 8, 1 << 12  # directions of a batch that is looked at
 ELEMENTS = 1 << 22  # up to which a value is
 SHARED = 64  # most directions that an element may depend on
 FEWER = 2  # and it may depend on one of so many
+# Multiplications up to which a record is run to see what becomes of zeros; beyond that only if an
+# operand is a constant of which one element of so many differs from zero.
+WORK, SPARSE = 1 << 26, 4
 UNKNOWN = ("parts", "storage", "chain")  # of `Op.moves`: what depends on types, or on memory
 
 
@@ -138,6 +141,11 @@ def _keeps_zeros(op: Op, operands: list[Node], known: list[np.ndarray | None]) -
     return False
 
 
+def _is_sparse(node: Node) -> bool:
+    value = node.value
+    return value is not None and bool(np.count_nonzero(value) * SPARSE < value.size)
+
+
 def _united(patterns: list[np.ndarray], shape: tuple[int, ...]) -> np.ndarray | None:
     """The pattern of what depends on all that several depend on; None if that is much."""
     first = patterns[0]
@@ -219,6 +227,9 @@ def _computed(
 
     It is one if rows in reverse order give results in reverse order, and some rows alone theirs.
     """
+    work = node.size * (operands[0].shape[-1] if node.op is product else 1)
+    if work > WORK and not any(map(_is_sparse, operands)):
+        return None
     count, random = node.shape[0], np.random.default_rng(0)
     given: list[np.ndarray] = []
     for x, pattern in zip(operands, known, strict=True):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tapegrad.compiler.ir import sparsity
 from tapegrad.compiler.ir.sparsity import dense, patterns_of
 from tapegrad.ops.index import HOLE
 from tests.compiler.graphs import graph
@@ -121,3 +122,11 @@ def test_what_differs_from_row_to_row_has_none():
 def test_of_constants_that_are_not_sparse_or_not_finite_there_is_none():
     assert pattern(("=", np.ones((N, N)))) is None
     assert pattern(("=", np.diag([np.inf] * N))) is None
+
+
+def test_large_products_are_not_run_to_find_zeros(monkeypatch):
+    monkeypatch.setattr(sparsity, "WORK", N * N)
+    few, many = np.eye(N, k=1), np.ones((N, N))
+    assert pattern(X, UNITS, ("=", many[:, :2]), ("product", (1, 2))) is None
+    assert (pattern(X, UNITS, ("=", few), ("product", (1, 2))) == (few != 0)).all()
+    assert pattern(many[:, :2], UNITS, ("product", (1, 0))) is None
