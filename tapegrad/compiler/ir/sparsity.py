@@ -30,22 +30,28 @@ UNKNOWN = ("parts", "storage", "chain")  # of `Op.moves`: what depends on types,
 
 
 class Patterns(NamedTuple):
-    """The patterns of some records; those that are `fixed` consist of elements of constants."""
+    """The patterns of some records, and in which of their operands these are linear.
+
+    Records that are `fixed` consist of elements of constants.
+    """
 
     of: dict[int, np.ndarray]
+    linear_in: dict[int, tuple[bool, ...]]
     fixed: set[int]
 
 
 def patterns_of(graph: Graph) -> Patterns:
     """The patterns of the values that are linear in a batch of directions, where these are few."""
-    found = Patterns({}, set())
+    found = Patterns({}, {}, set())
     for position, node in enumerate(graph.nodes):
         if node.value is not None or (node.moves and found.fixed.issuperset(node.args)):
             found.fixed.add(position)
         if node.shape and LEAST <= node.shape[0] <= MOST and 0 < node.size <= ELEMENTS:
-            pattern = None if node.dtype.kind not in "fc" else _found(graph, node, found)
+            known = _known(graph, node, found)
+            pattern = None if node.dtype.kind not in "fc" else _found(graph, node, known, found)
             if pattern is not None:
                 found.of[position] = pattern
+                found.linear_in[position] = tuple([own is not None for own in known])
     return found
 
 
@@ -94,23 +100,48 @@ def _of_constant(node: Node) -> np.ndarray | None:
     return pattern if pattern is not None and np.isfinite(value).all() else None
 
 
-def _found(graph: Graph, node: Node, found: Patterns) -> np.ndarray | None:
-    """The pattern of a record, if it has one."""
-    if node.value is not None:
-        return _of_constant(node)
+def _known(graph: Graph, node: Node, found: Patterns) -> list[np.ndarray | None]:
+    """The patterns of operands; of a product of two that have one, that of what is no constant."""
     operands = [graph.nodes[a] for a in node.args]
     known = [
         found.of.get(a) if x.shape[:1] == node.shape[:1] else None
         for a, x in zip(node.args, operands, strict=True)
     ]
+    if node.op is product and len(known) == sum(p is not None for p in known):
+        return [None if a in found.fixed else p for a, p in zip(node.args, known, strict=True)]
+    return known
+
+
+def _as_constant(graph: Graph, position: int, found: Patterns) -> Node:
+    """A record, or the constant that it is."""
+    node = graph.nodes[position]
+    if node.value is not None or position not in found.fixed:
+        return node
+    assert node.op is not None
+    values = [_as_constant(graph, a, found).value for a in node.args]
+    value = np.asarray(node.op.forward(*values, **node.params))
+    return Node(None, (), {}, node.shape, node.dtype, value)
+
+
+def _found(
+    graph: Graph, node: Node, known: list[np.ndarray | None], found: Patterns
+) -> np.ndarray | None:
+    """The pattern of a record, if it has one."""
+    if node.value is not None:
+        return _of_constant(node)
+    operands = [graph.nodes[a] for a in node.args]
     given = [pattern for pattern in known if pattern is not None]
     others = [x for x, pattern in zip(operands, known, strict=True) if pattern is None]
     if not given or not isinstance(node.op, Op) or not _keeps_zeros(node.op, operands, known):
         return None
+    if node.op.kind is not ELEMENTWISE and not moves_alone(node):
+        pairs = zip(node.args, operands, known, strict=True)
+        arrays = [x if p is not None else _as_constant(graph, a, found) for a, x, p in pairs]
+        return _computed(node, arrays, known)
     if any(len(x.shape) == len(node.shape) and x.shape[0] > 1 for x in others):
-        return None  # each row may be multiplied by another one
+        return None  # each row may meet another one
     if node.op.kind is not ELEMENTWISE:
-        return (_moved if moves_alone(node) else _computed)(node, operands, known)
+        return _moved(node, operands, known)
     finite = node.op is e.exact or (node.op is e.strong and node.args[0] in found.fixed)
     if finite and any(map(_is_zero, others)):
         given = [np.zeros((0, *node.shape[1:]), np.int64)]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
-from tapegrad.compiler.ir.sparsity import FEWER, moves_alone, of_rows, patterns_of
+from tapegrad.compiler.ir.sparsity import FEWER, Patterns, moves_alone, of_rows, patterns_of
 from tapegrad.compiler.passes.dead_code import without_dead
 from tapegrad.ops import index as i
 from tapegrad.ops import shape as s
@@ -31,10 +31,13 @@ def with_compressed_jacobians(graph: Graph) -> Graph:
     groups: dict[int, _Group] = {}
     patterns = patterns_of(graph)
     for position, pattern in patterns.of.items():
-        count = graph.nodes[position].shape[0]
-        groups.setdefault(count, _Group(count)).take(position, pattern)
+        node = graph.nodes[position]
+        group = groups.setdefault(node.shape[0], _Group(node.shape[0]))
+        pairs = zip(node.args, patterns.linear_in[position], strict=True)
+        if group.members.keys() >= {a for a, linear in pairs if linear}:
+            group.take(position, pattern)
     paying = [group for group in groups.values() if group.pays(graph, patterns.fixed)]
-    return without_dead(_Compressed(graph, paying, patterns.fixed).done()) if paying else graph
+    return without_dead(_Compressed(graph, paying, patterns).done()) if paying else graph
 
 
 class _Group:
@@ -138,15 +141,16 @@ class _Scattered(NamedTuple):
 class _Compressed(Builder):
     """Computes the directions that are left, and scatters their rows where others are read."""
 
-    def __init__(self, graph: Graph, groups: list[_Group], fixed: set[int]) -> None:
+    def __init__(self, graph: Graph, groups: list[_Group], patterns: Patterns) -> None:
         super().__init__(graph)
+        self.linear_in = patterns.linear_in
         self.group = {p: group for group in groups for p in group.members}
         self.rows: dict[int, int] = {}  # of records of the old graph, the rows that are left
         self.scattered: dict[int, _Scattered] = {}
         for position, node in enumerate(graph.nodes):
             if position in self.group:
                 self._compress(position, node)
-            if position in fixed:  # of which no rows are scattered
+            if position in patterns.fixed:  # of which no rows are scattered
                 self.copy(position)
             elif position not in self.group and not self._move(position, node):
                 for a in node.args:
@@ -163,8 +167,8 @@ class _Compressed(Builder):
             made.value = group.compressed(node.value, group.members[position])
         else:
             args = []
-            for a in node.args:
-                if self.group.get(a) is group:
+            for a, linear in zip(node.args, self.linear_in[position], strict=True):
+                if linear:
                     args.append(self.rows[a])
                 else:
                     self._whole(a)

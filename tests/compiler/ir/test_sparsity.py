@@ -124,9 +124,21 @@ def test_of_constants_that_are_not_sparse_or_not_finite_there_is_none():
     assert pattern(("=", np.diag([np.inf] * N))) is None
 
 
+TANGENTS = (X, UNITS, ("strong", (1, 0)))
+
+
+def test_a_product_with_a_sparse_constant_is_sparse():
+    banded = np.eye(N, k=1) + np.eye(N)
+    found = pattern(*TANGENTS, ("=", banded), ("product", (2, 3)))
+    assert (found == (banded != 0)).all()
+    assert pattern(*TANGENTS, ("=", np.ones((N, N))), ("product", (2, 3))) is None
+
+
 def test_large_products_are_not_run_to_find_zeros(monkeypatch):
     monkeypatch.setattr(sparsity, "WORK", N * N)
-    few, many = np.eye(N, k=1), np.ones((N, N))
-    assert pattern(X, UNITS, ("=", many[:, :2]), ("product", (1, 2))) is None
-    assert (pattern(X, UNITS, ("=", few), ("product", (1, 2))) == (few != 0)).all()
-    assert pattern(many[:, :2], UNITS, ("product", (1, 0))) is None
+    few, many = np.eye(N, k=1), np.ones((N, 1))
+    assert pattern(*TANGENTS, ("=", few), ("product", (2, 3))) is not None
+    blocks = ("reshape", (2,), {"shape": (N, 6, 2)}), ("=", many[:2]), ("product", (3, 4))
+    assert pattern(*TANGENTS, *blocks) is not None
+    monkeypatch.setattr(sparsity, "WORK", N)
+    assert pattern(*TANGENTS, *blocks) is None

@@ -14,6 +14,7 @@ N = 24
 X = np.linspace(0.1, 2.0, N)
 MATRIX = np.random.default_rng(0).standard_normal((4, 4))
 FULL = np.random.default_rng(1).standard_normal((N, N))
+BANDED = 2 * np.eye(N) - np.eye(N, k=1) - np.eye(N, k=-1)
 TRANSFORMS = {"jacfwd": tg.jacfwd, "jacrev": tg.jacrev}
 
 
@@ -30,6 +31,11 @@ def gathered(x):
     return np.exp(x)[np.arange(N)[::-1]] * np.concatenate([x[3:], x[:3]])
 
 
+def pairs(x):
+    both = x.reshape(-1, 2)
+    return np.sin(np.tanh(both).sum(1))[:, None] * both
+
+
 def rosenbrock(x):
     return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
@@ -40,10 +46,8 @@ FUNCTIONS = {
     "block diagonal": (blocks, 4),
     "gathered": (gathered, 2),
     "by a condition": (lambda x: np.where(x > 1, np.sin(x), x**3), 1),
-    "sums of neighbours": (
-        lambda x: np.sin(np.tanh(x).reshape(-1, 2).sum(1))[:, None] * x.reshape(-1, 2),
-        2,
-    ),
+    "sums of neighbours": (pairs, 2),
+    "banded matrix": (lambda x: np.sin(BANDED @ np.tanh(x)), 3),
 }
 
 
@@ -95,6 +99,19 @@ def test_rows_are_scattered_where_many_directions_meet():
     assert rows(after) == {1}
     (product,) = [node for node in after.nodes if node.name == "product"]
     assert after.nodes[product.args[0]].shape == (N, N) or product.shape[0] == N
+
+
+def test_few_elements_of_what_is_dense_follow_all_directions():
+    def f(x):
+        rows, columns = np.sin(x)[:, None], np.cos(x)
+        for _ in range(8):
+            rows, columns = rows * FULL * x[:, None], columns * FULL.T * x
+        return np.exp((rows + columns)[:, 3])
+
+    for transform in TRANSFORMS.values():
+        before = traced(transform(f), X)
+        assert passed(with_compressed_jacobians, before, X, alike=close) is not before
+        np.testing.assert_allclose(tg.jit(transform(f))(X), transform(f)(X), rtol=1e-11)
 
 
 def test_what_follows_sees_all_rows():
