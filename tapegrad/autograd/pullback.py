@@ -75,6 +75,8 @@ class Values:
             return k
         if name == "specs":
             return tuple(self.spec(i) for i in range(self.count()))
+        if name == "factors":
+            return None  # the record keeps none
         raise KeyError(f"formula of `{op.name}` reads `{name}`, which it does not have")
 
     def evaluate(self, k: int, g: Any = None) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.base.abstract_array import AbstractArray
-from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.dispatch import resolve, run
 from tapegrad.functions import solve_fast
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import where
@@ -19,8 +19,10 @@ from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose
 from tapegrad.ops import determinant, factorizations
 from tapegrad.ops import solve as ops
+from tapegrad.ops.large import COMPILED
+from tapegrad.ops.lu_factors import kept
 from tapegrad.ops.shape import squeeze, unsqueeze
-from tapegrad.tape.tape import DTYPE_BITS
+from tapegrad.tape.tape import DTYPE_BITS, current
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -58,6 +60,19 @@ def matrices(
 def known(x: Tensor) -> bool:
     """Whether its values are there: not under a transform, and not traced."""
     return type(x) is Tensor and type(x._a) is not AbstractArray
+
+
+def with_factors(x: Tensor, *others: Tensor) -> dict[str, Any]:
+    """The parameters of an operation for whose adjoint the factors of a large x are kept."""
+    if not all(map(known, (x, *others))):
+        return {}
+    tape = current.tape
+    if x._home is not None and x._home is not tape:
+        resolve(x, tape)
+    factors = ops.factors_of(x._a, COMPILED)
+    if factors is not None and x._pos:
+        tape.add_debt(factors.nbytes)
+    return kept(factors)
 
 
 def same_dtype(a: Any, b: Any, name: str) -> tuple[Tensor, Tensor]:
@@ -111,8 +126,10 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
         y = run(unsqueeze, (y,), {"dims": (len(shape),)})
     check_system(x, y, left, "linalg.solve")
     if not left:
-        return matrix_transpose(run(ops.solve, (matrix_transpose(x), matrix_transpose(y)), {}))
-    found = run(ops.solve, (x, y), {})
+        x, y = matrix_transpose(x), matrix_transpose(y)
+    found = run(ops.solve, (x, y), with_factors(x, y))
+    if not left:
+        return matrix_transpose(found)
     return run(squeeze, (found,), {"dims": (found._a.ndim - 1,)}) if vector else found
 
 
@@ -258,7 +275,9 @@ def det(A: Tensor) -> Tensor:
     >>> tg.linalg.det(tg.tensor([[2.0, 0.0], [0.0, 3.0]]))
     tensor(6.)
     """
-    return factored(determinant.det, matrices(A, "linalg.det", square=True), {})
+    x = matrices(A, "linalg.det", square=True)
+    params = with_factors(x)
+    return run(determinant.det, (x,), params) if params else factored(determinant.det, x, params)
 
 
 @method
@@ -270,7 +289,11 @@ def slogdet(A: Tensor) -> SignLog:
     SignLog(sign=tensor(-1.), logabsdet=tensor(0.))
     """
     x = matrices(A, "linalg.slogdet", square=True)
-    sign, size = decomposed(determinant.slogdet, x, {}, _sign_and_size)
+    if params := with_factors(x):
+        whole = run(determinant.slogdet, (x,), params)
+        sign, size = part(whole, 0), part(whole, 1)
+    else:
+        sign, size = decomposed(determinant.slogdet, x, {}, _sign_and_size)
     return SignLog(sign, without_imaginary(size))
 
 

@@ -9,6 +9,7 @@ for it:
 an input     its value
 ``x_spec``   shape and dtype of the input ``x`` (any input's name before ``_spec``)
 ``y_spec``   shape and dtype of the result
+``factors``  LU factors of the operand, or None (see `ops.lu_factors`)
 otherwise    a static parameter of the operation
 ===========  =====================================================================
 

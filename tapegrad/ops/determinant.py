@@ -19,6 +19,7 @@ from tapegrad.ops.complex_parts import complex_, conjugate, imag, real
 from tapegrad.ops.core import ANALYTIC, OWN, Op, custom
 from tapegrad.ops.elementwise import is_complex, strong
 from tapegrad.ops.linalg import adjoint, as_columns, product, transposed
+from tapegrad.ops.lu_factors import Factors, kept
 from tapegrad.ops.quiet_errstate import quietly
 from tapegrad.ops.reduce import others_prod
 from tapegrad.ops.reduce import sum as sum_
@@ -46,14 +47,24 @@ def _singular_basis(x: Any) -> Any:
     return np.conjugate(u), s, np.conjugate(vh), sign
 
 
-def _det(x: Any) -> Any:
+def _det(x: Any, *, factors: Factors | None = None) -> Any:
     with np.errstate(all="ignore"):  # it may overflow, and be NaN, without a warning
-        return np.linalg.det(x)
+        if factors is None:
+            return np.linalg.det(x)
+        sign, size = factors.slogdet()
+        return sign * np.exp(size)
 
 
-def _cofactor(x: Any) -> Any:
+def _inverse(x: Any, factors: Factors | None) -> Any:
+    """The inverse; `LinAlgError` where there is none."""
+    if factors is None or factors.singular:
+        return np.linalg.inv(x)
+    return factors.inverse()
+
+
+def _cofactor(x: Any, *, factors: Factors | None = None) -> Any:
     try:
-        return _det(x)[..., None, None] * np.linalg.inv(x).mT
+        return _det(x, factors=factors)[..., None, None] * _inverse(x, factors).mT
     except np.linalg.LinAlgError:
         u, s, vh, sign = _singular_basis(x)
         return sign * np.matmul(u * others_prod(s, dim=s.ndim - 1)[..., None, :], vh)
@@ -93,29 +104,32 @@ def _third(g: Any, w: Any, x: Any) -> Any:
     return _times(det(x), whole)
 
 
-def _slogdet(x: Any) -> Any:
+def _slogdet(x: Any, *, factors: Factors | None = None) -> Any:
+    if factors is not None:
+        return np.array(quietly(factors.slogdet))
     found = quietly(np.linalg.slogdet if loops is None or not x.size else loops.slogdet, x)
     return np.array(found) if x.ndim == 2 else np.stack(found, -1)
 
 
-def _slogdet_vjp(g: Any, x: Any) -> Any:
+def _slogdet_vjp(g: Any, x: Any, factors: Factors | None) -> Any:
     weight = getitem(g, index=(..., 1))
     if is_complex(x):  # the sign turns by the imaginary part of what the logarithm changes by
-        sign = getitem(slogdet(x), index=(..., 0))
+        sign = getitem(slogdet(x, **kept(factors)), index=(..., 0))
         weight = complex_(real(weight), imag(conjugate(sign) * getitem(g, index=(..., 0))))
-    return _times(weight, logdet_slope(x))
+    return _times(weight, logdet_slope(x, **kept(factors)))
 
 
-def _logdet_slope(x: Any) -> Any:
+def _logdet_slope(x: Any, *, factors: Factors | None = None) -> Any:
     try:
-        return np.ascontiguousarray(np.linalg.inv(x).mT.conj())
+        return np.ascontiguousarray(_inverse(x, factors).mT.conj())
     except np.linalg.LinAlgError:
         with np.errstate(all="ignore"):
             return np.conjugate(_cofactor(x) / _det(x)[..., None, None])
 
 
 # fmt: off
-det: Op = custom("det", _det, complex=ANALYTIC, x=lambda g, x: _times(g, cofactor(x)),
+det: Op = custom("det", _det, complex=ANALYTIC,
+                 x=lambda g, x, factors: _times(g, cofactor(x, **kept(factors))),
                  grad_name="LinalgDet", lapack=True)
 cofactor: Op = custom("cofactor", _cofactor, complex=ANALYTIC, x=lambda g, x: cofactor_slope(g, x),
                       grad_name="LinalgDetBackward", lapack=True)

@@ -16,7 +16,7 @@ import numpy as np
 from tapegrad.ops.core import OWN, Op, custom
 from tapegrad.ops.factorizations import columns, rows
 from tapegrad.ops.linalg import adjoint, product
-from tapegrad.ops.lu import routine
+from tapegrad.ops.lu_factors import routine
 from tapegrad.ops.solve import LinAlgError, not_converged, pinv
 
 WITH_VALUES = ("gelsd", "gelss")

@@ -7,7 +7,6 @@ linear, so solving with the factors is a composition of it and of `solve_triangu
 
 from __future__ import annotations
 
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -18,19 +17,12 @@ from tapegrad.ops.complex_parts import conjugate
 from tapegrad.ops.core import ANALYTIC, NotDifferentiable, Op, custom, linear
 from tapegrad.ops.factorizations import columns, right_solve, rows
 from tapegrad.ops.linalg import product, transposed
+from tapegrad.ops.lu_factors import routine
 from tapegrad.ops.shape import cat, getitem, tril, triu
 from tapegrad.ops.solve import LinAlgError, solve_triangular
 
 EXCHANGES = NotDifferentiable("which rows are exchanged is constant almost everywhere")
 BLOCKS = NotDifferentiable("PyTorch has no derivative of it either: `linalg.solve` has one")
-
-
-@cache
-def routine(name: str, dtype: Any) -> Any:
-    """A routine of LAPACK for elements of a type."""
-    from scipy.linalg.lapack import get_lapack_funcs
-
-    return get_lapack_funcs((name,), dtype=dtype)[0]
 
 
 def _lu(x: Any, *, check: bool) -> Any:

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.sweep.sweep_abi import KIND_FACTOR, KIND_SOLVE
+from tapegrad.kernels.sweep.sweep_abi import KIND_FACTOR, KIND_SOLVE, SYSTEM
 from tapegrad.ops.core import ANALYTIC, OWN, Op, custom
 from tapegrad.ops.linalg import adjoint, product, transposed
+from tapegrad.ops.lu_factors import Factors, kept
 from tapegrad.ops.quiet_errstate import quietly
 from tapegrad.ops.shape import cat, getitem, tril, triu
 
@@ -59,7 +60,15 @@ def singular(x: Any) -> str:
     return f"a matrix of the batch of shape {x.shape} is singular"
 
 
+def factors_of(x: Any, least: int) -> Factors | None:
+    """The factors of one matrix of so many elements or more."""
+    return Factors(x) if x.ndim == 2 and x.size >= least and x.dtype.char in DOUBLE else None
+
+
 def _inv(x: Any) -> Any:
+    factors = factors_of(x, SYSTEM)  # in half the time of NumPy's, which solves with the identity
+    if factors is not None and not factors.singular:
+        return factors.inverse()
     if (y := solved("inv", x)) is not None:
         return y
     try:
@@ -77,7 +86,9 @@ def inv_vjp(g: Any, y: Any) -> Any:
     return -product(product(yt, g), yt)
 
 
-def _solve(a: Any, b: Any) -> Any:
+def _solve(a: Any, b: Any, *, factors: Factors | None = None) -> Any:
+    if factors is not None and not factors.singular:
+        return factors.solve(b)
     if (y := solved("solve", a, b)) is not None:
         return y
     try:
@@ -87,6 +98,10 @@ def _solve(a: Any, b: Any) -> Any:
             f"`linalg.solve`: {singular(a)}: only matrices of full rank can be solved with; use "
             "`linalg.pinv(A) @ B` for the others"
         ) from None
+
+
+def _transpose_solved(a: Any, g: Any, factors: Factors | None) -> Any:
+    return solve(transposed(a), g, **kept(factors and factors.mT))
 
 
 @cache
@@ -209,9 +224,9 @@ inv: Op = custom("inv", _inv, complex=ANALYTIC, x=inv_vjp, grad_name="LinalgInvE
                sweep=KIND_FACTOR)
 solve: Op = custom(
     "solve", _solve, complex=ANALYTIC,
-    a=lambda g, a, y: -product(solve(transposed(a), g), transposed(y)),
-    b=lambda g, a: solve(transposed(a), g), grad_name="LinalgSolveEx", lapack=True,
-    sweep=KIND_SOLVE,
+    a=lambda g, a, y, factors: -product(_transpose_solved(a, g, factors), transposed(y)),
+    b=lambda g, a, factors: _transpose_solved(a, g, factors),
+    grad_name="LinalgSolveEx", lapack=True, sweep=KIND_SOLVE,
 )
 solve_triangular: Op = custom(
     "solve_triangular", _triangular, complex=ANALYTIC, a=_triangular_vjp,

@@ -14,7 +14,7 @@ import numpy as np
 from tapegrad.ops.core import ANALYTIC, OWN, NotDifferentiable, Op, custom
 from tapegrad.ops.factorizations import cholesky_vjp
 from tapegrad.ops.linalg import product, transposed
-from tapegrad.ops.lu import routine
+from tapegrad.ops.lu_factors import routine
 from tapegrad.ops.solve import inv_vjp
 
 CODE = NotDifferentiable("it says whether there is a result")
