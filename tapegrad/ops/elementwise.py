@@ -446,7 +446,8 @@ hypot = elementwise("hypot", np.hypot, a=lambda a, y: a / y, b=lambda b, y: b / 
                     singular="There is no derivative (NaN) at the origin.")
 sigmoid = elementwise("sigmoid", Lazy("expit", lambda x: 1 / (1 + np.exp(-x))),
                       x=lambda y: y * (1 - y), complex=ANALYTIC,
-                      scalar="vmath.sigmoid({0})", to_float=True, inplace=True, loop="f8 f4 scalar",
+                      scalar="vmath.sigmoid({0})", single="single.sigmoid({0})", to_float=True,
+                      inplace=True, loop="f8 f4 scalar",
                       doc="1 / (1 + exp(-x)).",
                       example=("tg.sigmoid(tg.tensor(0.0))", "tensor(0.5000)"))
 softplus = elementwise("softplus", Composed((np.logaddexp, "a0")), x=lambda x: sigmoid(x),

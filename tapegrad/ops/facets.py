@@ -18,7 +18,7 @@ class Facets:
     # ``T(0.5)`` a number of its type (see `kernels.codegen.rule_codegen`).
     scalar: str = ""
     # The same of float32 in that type, which takes half the time and is not rounded once only: what
-    # loops along dimensions take.
+    # kernels take.
     single: str = ""
     # For which arguments ``scalar`` does not do, but ``vmath.sin_any``.
     guard: str = ""

@@ -127,10 +127,6 @@ def _times_log(a: Any, b: Any, log_b: Any) -> Any:
     return where(mul(eq(a, 0), eq(b, b)), 0.0, a * log_b)
 
 
-def _entr_form(x: Any) -> Any:
-    return where(eq(x, 0), 0.0, where(lt(x, 0), -math.inf, -x * log(x)))
-
-
 def _logit_form(x: Any) -> Any:
     # Near one half log(x / (1 - x)) loses digits.
     off = x - 0.5
@@ -179,7 +175,8 @@ logit = elementwise(
     singular="The derivative is infinite at 0 and 1, and NaN outside.",
 )
 lgamma = elementwise("lgamma", Lazy("gammaln"), x=lambda x: digamma(x), domain=POSITIVE,
-                     to_float=True, in_c=True, inplace=True,
+                     scalar="vmath.lgamma({0})", guard="{0} < zero",
+                     to_float=True, inplace=True, loop="f8 f4 scalar",
                      doc="The logarithm of |gamma(x)|.",
                      example=("tg.lgamma(tg.tensor(3.0))", "tensor(0.6931)"),
                      singular="The derivative is infinite at 0, and NaN at negative whole numbers.")
@@ -215,21 +212,22 @@ igammac = elementwise(
     example=("tg.igammac(tg.tensor(1.0), tg.tensor(1.0))", "tensor(0.3679)"),
 )
 i0: Op = elementwise("i0", Lazy("i0"), x=lambda x: i1(x),
-                     to_float=True, in_c=True, inplace=True,
+                     scalar="vmath.i0({0})", to_float=True, inplace=True, loop="f8 f4 scalar",
                      doc="The modified Bessel function of the first kind, order 0.",
                      example=("tg.i0(tg.tensor(0.0))", "tensor(1.)"))
 i1: Op = elementwise("i1", Lazy("i1"), x=_i1_slope, grad_name="SpecialI1",
-                     to_float=True, in_c=True,
+                     scalar="vmath.i1({0})", to_float=True, loop="f8 f4 scalar",
                      doc="The modified Bessel function of the first kind, order 1.",
                      namespace="special",
                      example=("tg.special.i1(tg.tensor(0.0))", "tensor(0.)"))
 i0e: Op = elementwise("i0e", Lazy("i0e"), x=lambda x, y: i1e(x) - sign(x) * y,
-                      grad_name="SpecialI0E", to_float=True, in_c=True,
+                      grad_name="SpecialI0E", scalar="vmath.i0e({0})", to_float=True,
+                      loop="f8 f4 scalar",
                       doc="`i0`, times exp(-|x|).",
                       namespace="special",
                       example=("tg.special.i0e(tg.tensor(0.0))", "tensor(1.)"))
 i1e: Op = elementwise("i1e", Lazy("i1e"), x=_i1e_slope, grad_name="SpecialI1E",
-                      to_float=True, in_c=True,
+                      scalar="vmath.i1e({0})", to_float=True, loop="f8 f4 scalar",
                       doc="`i1`, times exp(-|x|).",
                       namespace="special",
                       example=("tg.special.i1e(tg.tensor(0.0))", "tensor(0.)"))
@@ -254,7 +252,9 @@ xlog1py = elementwise(
 )
 entr = elementwise("entr", Lazy("entr"), x=lambda x: -1 - log(x), domain=POSITIVE,
                    grad_name="SpecialEntr", to_float=True,
-                   decomposition=_entr_form,
+                   scalar="select({0} > zero, -{0} * vmath.log({0}), "
+                          "select({0} < zero, T(-math.inf), {0} + zero))",
+                   loop="f8 f4 scalar",
                    doc="-x * log(x); 0 at 0, -inf below.",
                    namespace="special",
                    example=("tg.special.entr(tg.tensor(0.5))", "tensor(0.3466)"),

@@ -25,7 +25,6 @@ from tapegrad.kernels.codegen.rule_codegen import (
 )
 from tapegrad.kernels.sweep.sweep_abi import DECIMAL_BITS
 from tapegrad.ops.core import CUSTOM, Formula, Op, table
-from tapegrad.ops.facets import Facets
 
 BY_HAND = {  # in `scan_loops`
     "clone", "cumprod", "cumprod_adjoint", "cumsum", "cumsum_adjoint", "logcumsumexp",
@@ -201,8 +200,7 @@ class Rows:
                 return x.name
             text = f"{x.name}[{'at' if x.each else self.here}]"
         else:
-            single = table.get(x.name, Facets).single if self.dtype == "f4" else ""
-            form = single or chain(x.name, "none")[-1][0]
+            form = chain(x.name, "single" if self.dtype == "f4" else "none")[-1][0]
             text = form.format(*[self._write(arg, inner, each) for arg in x.args])
         if x.each:
             name = each[key] = f"e{len(self._names)}_{len(each)}"

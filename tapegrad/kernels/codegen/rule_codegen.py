@@ -16,7 +16,7 @@ from tapegrad.kernels import simd_tables
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, table
 from tapegrad.ops.facets import Facets
 
-Short = Literal["none", "untabled", "all"]  # which short forms are wanted
+Short = Literal["none", "untabled", "all", "single"]  # which short forms are wanted
 Link = tuple[str, str]  # a form, and a test for the arguments that it does not serve, if any
 BLOCK = 1024  # elements that are computed before a test decides whether that will do
 
@@ -45,10 +45,12 @@ def chain(name: str, short: Short = "all") -> list[Link]:
     """
     form = scalar_form(name)
     op = table.get(name, Facets)
+    if short == "single" and op.single:
+        return [(op.single, "")]
     guard, rare = op.guard, op.rare
     links = []
     tables = short == "all" and simd_tables.in_registers()
-    if rare and (tables or (short != "none" and op.vmath == "untabled")):
+    if rare and (tables or (short in ("untabled", "all") and op.vmath == "untabled")):
         links.append((_variant(form, "plain"), "" if rare == "never" else rare))
     if rare != "never" or not links:
         links.append((form, guard))
@@ -292,7 +294,7 @@ def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
     fixed = {name for i, name in enumerate(order) if scalars >> i & 1} & (read | {"g"})
     loads = [_load(op, name, "i") for name in sorted((read | {"g"}) - fixed)]
     # For a few elements, which are most, a short form has to wait for what it looks up.
-    short: Short = "untabled" if dtype == "f8" else "none"
+    short: Short = "untabled" if dtype == "f8" else "single"
     if scalars >> k & 1:
         stores = {ALWAYS: "total = plus(total, {value})"}
         loops = ["total = zero", *loop(expression, loads, stores, short),
@@ -317,7 +319,7 @@ def forward_source(op: Op, dtype: str, scalars: int) -> str:
     loads = [_load(op, name, "i") for name in names if name not in fixed]
     again: list[str] | None = loads
     setup = _setup(op, names)
-    short: Short = "all" if dtype == "f8" else "none"
+    short: Short = "all" if dtype == "f8" else "single"
     if not scalars >> 4 & 1:
         setup += _setup(op, ("out",))
     else:

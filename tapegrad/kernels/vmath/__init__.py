@@ -18,7 +18,8 @@ ndtr, log_ndtr and trigamma):
     sigmoid 1.57  softplus 1.44  tanh 1.58  sinh 1.57   cosh 1.15   expm1 1.11
     asinh 1.27    acosh 1.20     atanh 1.66 tan 1.77    power 0.90
     erf 1.37      erfc 1.89      erfinv 1.73 ndtr 2.39   trigamma 2.97 above 0, 5.26 below
-    erfcx 1.76    log_ndtr 2.25
+    erfcx 1.76    log_ndtr 2.25  lgamma 2.92 above 0
+    i0 5.10       i1 4.98        i0e 3.49   i1e 3.21
 
 Kernels and `compiler.llvm.elementary` import from here; these modules import `simd` alone.
 
@@ -55,10 +56,11 @@ from tapegrad.kernels.vmath.fast_logarithm import (
     power_plain,
 )
 from tapegrad.kernels.vmath.fast_trigonometric import angle_is_rare, cos_plain, sin_plain, tan_plain
-from tapegrad.kernels.vmath.gamma_functions import trigamma
+from tapegrad.kernels.vmath.gamma_functions import lgamma, lgamma_any, trigamma
 from tapegrad.kernels.vmath.inverse_hyperbolic import acosh, asinh, atanh
 from tapegrad.kernels.vmath.inverse_trigonometric import acos, asin, atan, atan2
 from tapegrad.kernels.vmath.logarithm import log, log1p, log2, log10, logaddexp, power, softplus
+from tapegrad.kernels.vmath.modified_bessel import i0, i0e, i1, i1e
 from tapegrad.kernels.vmath.modulo import (
     clamp,
     divides_late,
@@ -114,6 +116,12 @@ __all__ = [
     "fmod",
     "fmod_any",
     "hypot",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "lgamma",
+    "lgamma_any",
     "log",
     "log1p",
     "log1p_is_rare",

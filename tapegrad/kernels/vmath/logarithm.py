@@ -88,8 +88,8 @@ def split(a: float) -> tuple[float, float]:
 
 
 @scalar
-def log1p_scaled(f: float, e: float) -> float:
-    """e*ln(2) + log(1 + f) for sqrt(1/2) <= 1 + f < sqrt(2).
+def log1p_parts(f: float, e: float) -> tuple[float, float]:
+    """e*ln(2) + log(1 + f) in two parts for sqrt(1/2) <= 1 + f < sqrt(2).
 
     With s = f/(2+f): log(1+f) = 2*atanh(s) = f - h + s*(h + R), h = f*f/2, R = 2*atanh(s)/s - 2.
     """
@@ -100,13 +100,28 @@ def log1p_scaled(f: float, e: float) -> float:
     # hi + lo = e*ln(2) + f exactly: e*LN2_SHORT is exact and, unless zero, larger than f.
     hi = fma(e, LN2_SHORT, f)
     lo = fma(e, LN2_SHORT, -hi) + f
-    return hi + (lo + fma(e, LN2_REST, tail))
+    return hi, lo + fma(e, LN2_REST, tail)
+
+
+@scalar
+def log1p_scaled(f: float, e: float) -> float:
+    """The sum of `log1p_parts`."""
+    hi, lo = log1p_parts(f, e)
+    return hi + lo
 
 
 @scalar
 def _log_at_ends(y: float, w: float) -> float:
     """The logarithm y of w, set right where w is no positive number."""
     return select(w > 0.0, select(w < INF, y, w), select(w == 0.0, -INF, NAN))
+
+
+@scalar
+def log_parts(a: float) -> tuple[float, float]:
+    """The natural logarithm of a >= 0 in two parts."""
+    m, e = split(a)
+    hi, lo = log1p_parts(m - 1.0, e)
+    return _log_at_ends(hi, a), lo
 
 
 @scalar

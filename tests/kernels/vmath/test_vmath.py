@@ -56,6 +56,25 @@ def trigamma_arguments(rng, n):
     return np.concatenate([positive, -rng.uniform(0.01, 0.99, n) - rng.integers(0, 9, n)])
 
 
+def above_zero(rng, n):
+    """Arguments of lgamma, many of them next to its zeros."""
+    zeros = np.concatenate([1.0 + spread(rng, 1e-12, 0.1, n), 2.0 + spread(rng, 1e-12, 0.1, n)])
+    return np.concatenate([rng.uniform(0, 12, n), np.abs(spread(rng, 1e-320, 1e305, n)), zeros])
+
+
+def below_zero(rng, n):
+    """Arguments that are away from the zeros of lgamma, between -4 and -2 and next to integers."""
+    return np.append(-rng.uniform(0.01, 0.99, n) - rng.integers(5, 60, n), -rng.uniform(0, 1, n))
+
+
+def bessel_arguments(rng, n):
+    return np.concatenate([rng.uniform(-12, 12, n), rng.uniform(-713, 713, n), whole_line(rng, n)])
+
+
+def scaled_bessel(order):
+    return lambda v: mp.besseli(order, v) * mp.exp(-abs(v))
+
+
 def ratios(rng, n):
     near_ends = 1.0 - np.abs(spread(rng, 1e-16, 0.5, n // 2))
     inner = np.clip(spread(rng, 1e-320, 1.0, n // 2), -1.0, 1.0)
@@ -124,6 +143,12 @@ FUNCTIONS: dict[str, tuple[Callable, Callable, float]] = {
     "sinh": (mp.sinh, past_exponents, 2.0),
     "cosh": (mp.cosh, past_exponents, 2.0),
     "trigamma": (lambda v: mp.psi(1, v), trigamma_arguments, 6.0),
+    "lgamma": (mp.loggamma, above_zero, 3.5),
+    "lgamma_any": (lambda v: mp.log(abs(mp.gamma(v))), below_zero, 3.0),
+    "i0": (lambda v: mp.besseli(0, v), bessel_arguments, 5.5),
+    "i1": (lambda v: mp.besseli(1, v), bessel_arguments, 5.5),
+    "i0e": (scaled_bessel(0), bessel_arguments, 4.0),
+    "i1e": (scaled_bessel(1), bessel_arguments, 4.0),
     "erfc": (mp.erfc, lambda rng, n: np.append(whole_line(rng, n), rng.uniform(-6, 26.5, n)), 2.0),
     "erf": (mp.erf, lambda rng, n: 2 * whole_line(rng, n), 2.0),
     "erfinv": (mp.erfinv, normal_ratios, 2.0),
@@ -272,6 +297,15 @@ SPECIAL = {
     + [(-710.4, math.cosh(710.4))],
     "trigamma": [(0.0, INF), (-0.0, INF), (-1.0, INF), (-7.0, INF), (INF, 0.0), (TINY, INF)]
     + [(-0.5, math.pi**2 / 2 + 4), (1.0, math.pi**2 / 6)],
+    "lgamma": [(0.0, INF), (-0.0, INF), (1.0, 0.0), (2.0, 0.0), (INF, INF), (HUGE, INF)]
+    + [(TINY, -math.log(TINY)), (1e305, math.lgamma(1e305))],
+    "lgamma_any": [(0.0, INF), (-1.0, INF), (-7.0, INF), (-INF, INF), (-HUGE, INF)]
+    + [(-TINY, -math.log(TINY)), (-1e-200, -math.log(1e-200)), (3.0, math.log(2.0))],
+    # NaN at infinity is NumPy's, SciPy's and PyTorch's.
+    "i0": [(0.0, 1.0), (-0.0, 1.0), (TINY, 1.0), (715.0, INF), (-HUGE, INF), (INF, NAN)],
+    "i1": [(0.0, 0.0), (-0.0, -0.0), (3 * TINY, 2 * TINY), (-HUGE, -INF), (INF, NAN)],
+    "i0e": [(0.0, 1.0), (TINY, 1.0), (INF, 0.0), (-INF, 0.0), (1e300, 3.989422804014327e-151)],
+    "i1e": [(0.0, 0.0), (-0.0, -0.0), (3 * TINY, 2 * TINY), (INF, 0.0), (-INF, -0.0)],
     "erfc": [(-INF, 2.0), (INF, 0.0), (0.0, 1.0), (-0.0, 1.0), (HUGE, 0.0), (-HUGE, 2.0)]
     + [(27.5, 0.0), (26.0, math.erfc(26.0)), (TINY, 1.0), (-6.0, 2.0)],
     "erf": [(-INF, -1.0), (INF, 1.0), (0.0, 0.0), (-0.0, -0.0), (TINY, TINY), (-HUGE, -1.0)],
@@ -415,3 +449,15 @@ def test_the_exponential_in_float32_is_within_one_ulp():
     np.testing.assert_array_equal(found, [1, 1, INF, INF, INF, INF, 0, 0, 0, NAN])
     (signature,) = kernel.signatures
     assert "x float> @llvm.fma.v" in kernel.inspect_llvm(signature)
+
+
+def test_the_logistic_function_in_float32_is_within_two_ulp():
+    rng = np.random.default_rng(9)
+    x = np.append(rng.uniform(-103, 100, 4000), spread(rng, 1e-9, 1.0, 2000)).astype(np.float32)
+    kernel = compile_loop(single.sigmoid, binary=False)
+    got, exact = run(kernel, x), 1 / (1 + np.exp(-x.astype(np.float64)))
+    unit = np.spacing(exact.astype(np.float32)).astype(np.float64)
+    assert np.max(np.abs(got - exact) / unit) <= 2.0
+    ends = [0.0, -0.0, 18.0, INF, -104.0, -INF, NAN]
+    found = run(kernel, np.array(ends, np.float32))
+    np.testing.assert_array_equal(found, [0.5, 0.5, 1, 1, 0, 0, NAN])
