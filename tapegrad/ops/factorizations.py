@@ -33,11 +33,12 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.sweep.sweep_abi import KIND_FACTOR, KIND_VIEW
+from tapegrad.kernels.sweep.sweep_abi import KIND_FACTOR, KIND_VIEW, SYSTEM
 from tapegrad.ops.complex_parts import conjugate, real
 from tapegrad.ops.core import OWN, NotDifferentiable, Op, custom, linear
 from tapegrad.ops.elementwise import is_complex, strong, where
 from tapegrad.ops.linalg import adjoint, as_columns, as_rows, diagonal_matrix, product, transposed
+from tapegrad.ops.lu_factors import routine
 from tapegrad.ops.quiet_errstate import quietly
 from tapegrad.ops.shape import clone, diagonal, embed, getitem, tril
 from tapegrad.ops.solve import (
@@ -168,6 +169,9 @@ def _eigh_vjp(g: Any, y: Any) -> Any:
     return product(product(v, turned + diagonal_matrix(gvalues)), vh)
 
 
+QR_BLOCK = 64  # columns that LAPACK reflects at once
+
+
 @lru_cache(64)
 def _upper(n: int) -> Any:
     return np.tri(n, dtype=bool).T
@@ -183,9 +187,15 @@ def _qr(x: Any) -> Any:
     if x.dtype.char not in DOUBLE or loops is None or not x.size:
         return np.concatenate(np.linalg.qr(x), -2)
     m, n = x.shape[-2:]
-    factored = np.array(x, DOUBLE[x.dtype.char])  # there are no loops for single precision
     out = np.zeros((*x.shape[:-2], m + n, n), x.dtype)
-    out[..., :m, :] = loops.qr_reduced(factored, loops.qr_r_raw(factored))
+    if x.ndim == 2 and x.size > SYSTEM:
+        # In single precision too, for which NumPy has no loops.
+        factored, scales, *_ = routine("geqrf", x.dtype)(x, lwork=QR_BLOCK * n)
+        name = "ungqr" if x.dtype.kind == "c" else "orgqr"
+        out[:m] = routine(name, x.dtype)(factored, scales, lwork=QR_BLOCK * n)[0]
+    else:
+        factored = np.array(x, DOUBLE[x.dtype.char])
+        out[..., :m, :] = loops.qr_reduced(factored, loops.qr_r_raw(factored))
     np.copyto(out[..., m:, :], factored[..., :n, :], "same_kind", _upper(n))
     return out
 

@@ -127,3 +127,18 @@ def test_under_transforms(rng, function):
     doubled = tg.jit(tg.grad(lambda x, y: (function(x, y) * weight).sum(), (0, 1)))(ta[0], tb[0])
     for found, slope in zip(doubled, slopes, strict=True):
         np.testing.assert_allclose(found.numpy(), slope.detach().numpy(), rtol=1e-8, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(40, 40), (90, 30), (3, 20, 20)])
+def test_qr_of_matrices_that_no_kernel_differentiates(rng, shape, dtype):
+    """One is factored in its own type, batches in double precision, as NumPy does all."""
+    x = rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if dtype[0] == "c" else 0)
+    x = x.astype(dtype)
+    unit = np.finfo(dtype).eps
+    for found, expected in zip(tg.linalg.qr(tg.tensor(x)), np.linalg.qr(x), strict=True):
+        assert found.numpy().dtype == x.dtype
+        np.testing.assert_allclose(found.numpy(), expected, atol=1000 * unit)
+    q, r = (part.numpy() for part in tg.linalg.qr(tg.tensor(x)))
+    np.testing.assert_allclose(q @ r, x, atol=100 * unit)
+    assert not np.tril(r, -1).any()
