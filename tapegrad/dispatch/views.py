@@ -128,14 +128,14 @@ def view_of(view_fn: Callable[P, Any]) -> Callable[P, Any]:
     return function
 
 
-# By operation, shape of the operand, and the caller's key of the parameters.
+# By operation, shape and type of the operand, and the caller's key of the parameters.
 _plans: dict[Any, ViewPlan] = {}
 KNOWN = 4096
 
 
 def view_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) -> ViewPlan:
     """The plan of a view's record, from the cache if a key is given."""
-    plan = None if key is None else _plans.get((op, a.shape, key))
+    plan = None if key is None else _plans.get((op, a.shape, a.dtype.char, key))
     if plan is None or plan.dtype is not a.dtype or (plan.ordered and not a.flags.c_contiguous):
         return _new_plan(op, a, params, r, key)
     return plan
@@ -161,10 +161,10 @@ def _new_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashabl
         ordered=ordered, entry=entry,
     )  # fmt: skip
     lies = ordered or op not in _strided or a.size > SMALL  # as it will in every such operand
-    if key is not None and (dtype.kind == "c" or (dtype is F8 and lies)):
+    if key is not None and (dtype.kind == "c" or ((dtype is F8 or dtype is F4) and lies)):
         if len(_plans) >= KNOWN:
             _plans.clear()
-        _plans[op, a.shape, key] = plan
+        _plans[op, a.shape, dtype.char, key] = plan
     return plan
 
 
@@ -259,7 +259,7 @@ class MultiViewPlan(NamedTuple):
     entries: list[Any]
 
 
-_multi_plans: dict[tuple[Shape, Hashable], MultiViewPlan] = {}
+_multi_plans: dict[tuple[Shape, str, Hashable], MultiViewPlan] = {}
 _pieces = 0  # of all cuts that are known
 
 
@@ -267,7 +267,7 @@ def multi_view_plan(
     a: np.ndarray, key: Hashable, indices: Callable[[], list[Any]]
 ) -> MultiViewPlan:
     """The plan of the records of one call's views, from the cache or new."""
-    multi = _multi_plans.get((a.shape, key))
+    multi = _multi_plans.get((a.shape, a.dtype.char, key))
     if multi is None:
         return _new_multi_plan(a, key, indices())
     first = multi.plans[0]
@@ -282,14 +282,14 @@ def _new_multi_plan(x: np.ndarray, key: Hashable, indices: list[Any]) -> MultiVi
     multi = MultiViewPlan(indices, plans, words, [w.entry for w in plans])
     if (
         plans
-        and plans[0].dtype is F8
+        and x.dtype.kind == "f"
         and (plans[0].ordered or x.size > SMALL)
         and len(plans) < KNOWN
     ):
         if _pieces > 4 * KNOWN:
             _multi_plans.clear()
             _pieces = 0
-        _multi_plans[x.shape, key] = multi
+        _multi_plans[x.shape, x.dtype.char, key] = multi
         _pieces += len(plans)
     return multi
 

@@ -385,3 +385,21 @@ def test_a_view_of_a_leaf_made_in_a_mode_stays_usable(tg):
         leaf.mul_(2)
     leaf.requires_grad_(False)
     assert (view * tg.ones(1)).tolist() == [2.0]
+
+
+@pytest.mark.tapegrad_only("it looks at what is known of earlier calls")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_views_of_a_call_are_planned_once(tg, monkeypatch, dtype):
+    x = tg.ones(7, 5, dtype=getattr(tg, dtype), requires_grad=True)
+    other = tg.ones(7, 5, dtype=tg.float32 if dtype == "float64" else tg.float64)
+    from tapegrad.dispatch import views
+
+    monkeypatch.setattr(views.native_calls, "view", views.viewed)
+    x.unbind(), other.unbind()
+
+    def planned(*args):
+        raise AssertionError("it was planned again")
+
+    monkeypatch.setattr(views, "_new_multi_plan", planned)
+    assert [piece.tolist() for piece in x.unbind()] == [[1.0] * 5] * 7
+    assert [piece.dtype for piece in other.unbind()] == [other.dtype] * 7

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.tape.tape import current
+from tapegrad.tape.tape import DROP_FLOOR, current
 
 pytestmark = pytest.mark.tapegrad_only("tests/peers compares these functions with PyTorch")
 
@@ -285,3 +285,11 @@ def test_multi_dot_takes_the_cheap_order(rng):
     before = tape.next
     tg.linalg.multi_dot(parts)
     assert [record.shape for record in tape[before - tape.next :]] == [(1, 30)] * 3
+
+
+def test_a_dropped_outer_product_frees_the_debt_of_its_record():
+    """The record of the view by which the next one begins would stand above it."""
+    x = tg.ones(600, requires_grad=True)
+    for _ in range(3 * DROP_FLOOR // (8 * 600 * 600) + 3):
+        tg.outer(x, x)
+    assert current.tape.debt <= DROP_FLOOR + 8 * 600 * 600
