@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -12,9 +13,10 @@ from tapegrad.base.dtypes import dtype as DType
 from tapegrad.base.dtypes import result_type, to_numpy
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.index_plans import in_c_order
-from tapegrad.ops.shape import to
+from tapegrad.ops.large import COMPILED
+from tapegrad.ops.shape import expand, to
 from tapegrad.tape.tape import current
-from tapegrad.tensor import SHORT, Tensor, tensor_of
+from tapegrad.tensor import SHORT, Tensor, tensor_of, wrap
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -229,3 +231,27 @@ def dims_of(given: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(given) == 1 and not isinstance(given[0], (int, np.integer)):
         return tuple(given[0])
     return given
+
+
+def broadcast_but(d: int, x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    """Both operands of `take_along_dim`, broadcast except along a dimension."""
+    one, two = ((*a.shape[:d], 1, *a.shape[d + 1 :]) for a in (x._a, k._a))
+    if one == two:
+        return x, k
+    pairs = list(zip(one, two, strict=True))
+    if any(p != q and p != 1 and q != 1 for p, q in pairs):
+        raise RuntimeError(
+            f"`take_along_dim`: the shapes {x._a.shape} and {k._a.shape} do not broadcast except "
+            f"along dimension {d}"
+        )
+    shape = [q if p == 1 else p for p, q in pairs]
+    full, there = ((*shape[:d], a.shape[d], *shape[d + 1 :]) for a in (x._a, k._a))
+    if full != x._a.shape:
+        x = run(expand, (x,), {"shape": full})
+    if there == k._a.shape:
+        return x, k
+    if type(k) is not Tensor or type(k._a) is not np.ndarray or prod(there) >= COMPILED:
+        return x, run(expand, (k,), {"shape": there})
+    index = np.empty(there, k._a.dtype)  # as compiled code reads it
+    index[...] = k._a
+    return x, wrap(index)

@@ -16,7 +16,14 @@ from tapegrad.dispatch.fast_path import as_operand
 from tapegrad.dispatch.index_plans import chosen, one_index, run_and_plan, run_planned
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions import shapes
-from tapegrad.functions.arguments import Indices, Operand, as_input, index_array, one_dim
+from tapegrad.functions.arguments import (
+    Indices,
+    Operand,
+    as_input,
+    broadcast_but,
+    index_array,
+    one_dim,
+)
 from tapegrad.functions.arithmetic import add, where
 from tapegrad.functions.combined_scatter import combined
 from tapegrad.functions.elementwise import lt, mul
@@ -31,7 +38,7 @@ from tapegrad.functions.mixed_indexing import (
 )
 from tapegrad.ops import index as i
 from tapegrad.ops.index_layout import INT64
-from tapegrad.ops.shape import alias, expand, reshape
+from tapegrad.ops.shape import alias, reshape
 from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.tensor import Tensor, tensor_of, wrap
 
@@ -335,25 +342,16 @@ def take_along_dim(input: Tensor, indices: Indices, dim: int | None = None) -> T
             f"{x._a.shape} and {k._a.shape}"
         )
     d = one_dim(dim, x._a.ndim, "take_along_dim")
+    if x._a.ndim:
+        x, k = broadcast_but(d, x, k)
+        found = run_planned(i.gather, x, k, None, d)  # that of indices none of which is negative
+        if found is not None:
+            return found
     size = x._a.shape[d] if x._a.ndim else 1
     _check_range(k._a, size, "take_along_dim", negative=True)
-    index = (
-        k if type(k._a) is np.ndarray and (k._a >= 0).all() else where(lt(k, 0), add(k, size), k)
-    )
-    if not x._a.ndim:
-        return gather(x, 0, index)
-    others = [(*a.shape[:d], 1, *a.shape[d + 1 :]) for a in (x._a, k._a)]
-    try:
-        shape = np.broadcast_shapes(*others)
-    except ValueError:
-        raise RuntimeError(
-            f"`take_along_dim`: the shapes {x._a.shape} and {k._a.shape} do not broadcast except "
-            f"along dimension {d}"
-        ) from None
-    full, there = ((*shape[:d], a.shape[d], *shape[d + 1 :]) for a in (x._a, k._a))
-    if full != x._a.shape:
-        x = run(expand, (x,), {"shape": full})
-    return gather(x, d, run(expand, (index,), {"shape": there}))
+    if type(k._a) is not np.ndarray or not (k._a >= 0).all():
+        k = where(lt(k, 0), add(k, size), k)
+    return gather(x, d, k)
 
 
 def _check_gather(shape: tuple[int, ...], index: np.ndarray, d: int, name: str) -> None:

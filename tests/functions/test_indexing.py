@@ -93,3 +93,29 @@ def test_a_list_of_indices_is_refused(tg):
     for key in ([slice(None), [0, 2]], [[0, 1], [2]]):
         with pytest.raises(IndexError, match="tuple"):
             tg.zeros(3, 4)[key]
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (1, 2), (3, 1)])
+@pytest.mark.parametrize("lowest", [0, -4])
+def test_take_along_dim_is_numpys(shape, lowest):
+    """Also at later calls, which go by a plan where no index is negative."""
+    rng = np.random.default_rng(3)
+    x = tg.tensor(A, requires_grad=True)
+    for _ in range(12):
+        index = rng.integers(lowest, 4, shape)
+        found = tg.take_along_dim(x, tg.tensor(index), 1)
+        full = np.broadcast_to(index, (3, shape[1]))
+        np.testing.assert_array_equal(found.detach().numpy(), np.take_along_axis(A, full, 1))
+        (g,) = tg.autograd.grad(found.sum(), x)
+        expected = np.zeros((3, 4))
+        np.add.at(expected, (np.arange(3)[:, None], full), 1.0)
+        np.testing.assert_array_equal(g.numpy(), expected)
+
+
+def test_take_along_dim_spreads_both_operands():
+    x, index = tg.tensor(A[:1], requires_grad=True), tg.tensor([[0, 3], [1, -1]])
+    found = tg.take_along_dim(x, index, 1)
+    assert found.tolist() == [[-5.0, -2.0], [-4.0, -2.0]]
+    assert tg.autograd.grad(found.sum(), x)[0].tolist() == [[1.0, 1.0, 0.0, 2.0]]
+    with pytest.raises(RuntimeError, match=r"\(3, 4\) and \(2, 2\) do not broadcast except along"):
+        tg.take_along_dim(tg.tensor(A), index, 1)
