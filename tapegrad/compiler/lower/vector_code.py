@@ -226,13 +226,14 @@ class _NestCode:
     def _initialise(self, store: Store) -> None:
         """Fill the result of a reduction with the neutral element, in a nest before this one."""
         place, dtype = store.place, store.place.buffer.dtype
-        dims = [d for d, s in enumerate(place.strides) if s] or [self.inner]
+        dims = [d for d, s in enumerate(place.strides) if s]
+        adjacent = [d for d in dims if place.strides[d] == 1]  # blocks write no gaps
+        dims += [] if adjacent else [self.inner]
         shape = tuple([self.nest.domain[d] if place.strides[d] else 1 for d in dims])
         target = place._replace(shape=shape, strides=tuple([place.strides[d] for d in dims]))
         term = Term("constant", (), dtype, start_value(store.mode, dtype))
         nest = Nest(shape, (), (term,), (Store(0, target, SET),))
-        inner = dims.index(self.inner) if self.inner in dims else 0
-        self.before.append((nest, inner))
+        self.before.append((nest, dims.index((adjacent or dims)[-1])))
 
     def words(self, position: int) -> list[int]:
         """The words of the nest, which begin at a position of the program."""

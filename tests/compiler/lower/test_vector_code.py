@@ -53,6 +53,18 @@ def test_as_without_compiling(name):
             np.testing.assert_allclose(a, b, rtol, rtol, err_msg=f"{x.shape}")
 
 
+def test_reductions_over_dimensions_that_are_apart_start_from_zero():
+    """Several times: what one run leaves in memory is where the next one may begin."""
+    f = tg.jit(lambda x: (np.sum(np.sin(x), (1, 3)), np.max(x * x, (0, 3)), np.sin(x)))
+    for _ in range(3):
+        x = RNG.normal(size=(3, 2, 5, 9))
+        with tier("interpreted"):
+            sums, greatest, _ = f(x)
+        np.testing.assert_allclose(sums, np.sin(x).sum((1, 3)), rtol=1e-12)
+        np.testing.assert_allclose(greatest, (x * x).max((0, 3)), rtol=1e-12)
+        del sums, greatest
+
+
 def test_transposed_and_gathered_operands_are_compiled():
     x, rows = RNG.normal(size=(40, 30)), np.array([3, 1, 1])
     for f in (lambda x: np.sin(x.T + 1) * x[:30, :30].sum(), lambda x: np.exp(x[rows]) * 2):
