@@ -22,7 +22,31 @@ def _tuple(x: Any) -> tuple[Any, ...]:
 
 
 def _differentiable(found: Any) -> list[Tensor]:
-    return [o for o in _tuple(found) if isinstance(o, Tensor) and o._a.dtype.kind == "f"]
+    return [o for o in _tuple(found) if isinstance(o, Tensor) and o._a.dtype.kind in "fc"]
+
+
+# A complex number counts as its two parts: by PyTorch's convention a gradient is that of the sum of
+# products of the parts, so that Jacobians of the parts are compared as any other.
+
+
+def _size(x: Tensor) -> int:
+    """The number of real coordinates."""
+    return x._a.size * (2 if x._a.dtype.kind == "c" else 1)
+
+
+def _coordinates(a: np.ndarray) -> np.ndarray:
+    """All elements as a vector of float64, a copy."""
+    if a.dtype.kind == "c":
+        return a.astype(np.complex128, order="C").ravel().view(np.float64)
+    return a.astype(np.float64).ravel()
+
+
+def _elements(like: Tensor, rows: np.ndarray) -> np.ndarray:
+    """An array like a Tensor from its coordinates, which are the last dimension of `rows`."""
+    a = like._a
+    if a.dtype.kind == "c":
+        rows = np.ascontiguousarray(rows, np.float64).view(np.complex128)
+    return rows.astype(a.dtype).reshape((*rows.shape[:-1], *a.shape))
 
 
 def _rows(n: int, fast: bool, rng: np.random.Generator) -> np.ndarray:
@@ -34,7 +58,7 @@ def _rows(n: int, fast: bool, rng: np.random.Generator) -> np.ndarray:
 
 
 def _weight(out: Tensor, row: np.ndarray) -> Tensor:
-    return wrap(row.astype(out._a.dtype).reshape(out._a.shape))
+    return wrap(_elements(out, row))
 
 
 def _check_alike(outputs: list[Tensor], specs: Specs) -> None:
@@ -58,15 +82,15 @@ def _numerical(
         for row in rows:
             sides = []
             for step in (eps, -eps):
-                x[...] = before + step * row.reshape(x.shape)
+                x[...] = before + _elements(inputs[k], step * row)
                 outputs = _differentiable(func(*inputs))
                 _check_alike(outputs, specs)
-                sides.append([o._a.astype(np.float64).ravel().copy() for o in outputs])
+                sides.append([_coordinates(o._a) for o in outputs])
             found.append([(a - b) / (2 * eps) for a, b in zip(*sides, strict=True)])
     finally:
         x[...] = before
     if not found:
-        return [np.zeros((0, o._a.size)) for o in _differentiable(func(*inputs))]
+        return [np.zeros((0, _size(o))) for o in _differentiable(func(*inputs))]
     return [np.array([one[j] for one in found]) for j in range(len(found[0]))]
 
 
@@ -79,8 +103,8 @@ def _backward(out: Tensor, x: Tensor, rows: np.ndarray, *, dtypes: bool = False)
             (g,) = grad(out, x, _weight(out, row), retain_graph=True, allow_unused=True)
         if dtypes and g is not None and g._a.dtype != x._a.dtype:
             raise GradcheckError(f"a gradient of {g.dtype} was returned for an input of {x.dtype}")
-        found.append(np.zeros(x._a.size) if g is None else g._a.astype(np.float64).ravel())
-    return np.array(found).reshape(len(rows), x._a.size)
+        found.append(np.zeros(_size(x)) if g is None else _coordinates(g._a))
+    return np.array(found).reshape(len(rows), _size(x))
 
 
 def _tangents(func: Any, inputs: tuple[Any, ...], given: dict[int, np.ndarray]) -> list[np.ndarray]:
@@ -93,17 +117,14 @@ def _tangents(func: Any, inputs: tuple[Any, ...], given: dict[int, np.ndarray]) 
             for k, x in enumerate(inputs)
         ]
         pairs = [forward_ad.unpack_dual(o) for o in _differentiable(func(*duals))]
-        return [
-            np.zeros(y._a.size) if t is None else t.detach()._a.astype(np.float64).ravel()
-            for y, t in pairs
-        ]
+        return [np.zeros(_size(y)) if t is None else _coordinates(t.detach()._a) for y, t in pairs]
 
 
 def _forward(
     func: Any, inputs: tuple[Any, ...], chosen: list[int], k: int, rows: np.ndarray
 ) -> list[np.ndarray]:
     """For each output, its derivatives along directions of input k, by forward mode."""
-    zeros = {i: np.zeros(inputs[i]._a.size) for i in chosen}
+    zeros = {i: np.zeros(_size(inputs[i])) for i in chosen}
     found = [_tangents(func, inputs, zeros | {k: row}) for row in rows]
     return [np.array([one[j] for one in found]) for j in range(len(found[0]))] if found else []
 
@@ -128,7 +149,8 @@ def gradcheck(
 ) -> bool:
     """Whether the gradients of `func` agree with central differences.
 
-    The inputs that require grad should be float64; they are changed and restored.
+    The inputs that require grad should be float64 or complex128; they are changed and restored.
+    Of complex inputs and outputs both parts are checked.
 
     Parameters
     ----------
@@ -218,10 +240,10 @@ class _Check:
         """Reverse mode against differences, and against itself."""
         for k in chosen:
             x = self.inputs[k]
-            directions = _rows(x._a.size, self.fast, self.rng)
+            directions = _rows(_size(x), self.fast, self.rng)
             numerical = _numerical(self.func, self.inputs, k, self.eps, directions, self.specs)
             for j, out in enumerate(outputs):
-                weights = _rows(out._a.size, self.fast, self.rng)
+                weights = _rows(_size(out), self.fast, self.rng)
                 rows = _backward(out, x, weights, dtypes=dtypes)
                 if nondet < float("inf") and out.requires_grad:
                     again = _backward(out, x, weights)
@@ -230,13 +252,13 @@ class _Check:
                             f"the gradient of output {j} in input {k} is nondeterministic: two "
                             "sweeps differ"
                         )
-                expected = numerical[j].reshape(len(directions), out._a.size) @ weights.T
+                expected = numerical[j].reshape(len(directions), _size(out)) @ weights.T
                 self._compare(j, k, directions, weights, directions @ rows.T, expected, "backward")
 
     def forward(self, chosen: list[int]) -> None:
         """Forward mode against differences."""
         for k in chosen:
-            directions = _rows(self.inputs[k]._a.size, self.fast, self.rng)
+            directions = _rows(_size(self.inputs[k]), self.fast, self.rng)
             numerical = _numerical(self.func, self.inputs, k, self.eps, directions, self.specs)
             found = _forward(self.func, self.inputs, chosen, k, directions)
             for j, (rows, expected) in enumerate(zip(found, numerical, strict=False)):
@@ -245,10 +267,10 @@ class _Check:
 
     def undefined_forward(self, chosen: list[int]) -> None:
         """An input that has no tangent against one whose tangent is zero."""
-        directions = {k: self.rng.standard_normal(self.inputs[k]._a.size) for k in chosen}
+        directions = {k: self.rng.standard_normal(_size(self.inputs[k])) for k in chosen}
         for k in chosen:
             others = {i: row for i, row in directions.items() if i != k}
-            zero = {k: np.zeros(self.inputs[k]._a.size)}
+            zero = {k: np.zeros(_size(self.inputs[k]))}
             found = _tangents(self.func, self.inputs, others | zero)
             for j, (a, b) in enumerate(
                 zip(found, _tangents(self.func, self.inputs, others), strict=True)
@@ -274,17 +296,18 @@ class _Check:
     def batched_backward(self, chosen: list[int], outputs: list[Tensor]) -> None:
         """Several weights at once against each alone."""
         for j, out in enumerate(outputs):
-            rows = self.rng.standard_normal((3, out._a.size))
+            rows = self.rng.standard_normal((3, _size(out)))
             if not out.requires_grad:
                 continue
             for k in chosen:
                 x = self.inputs[k]
-                weights = wrap(rows.astype(out._a.dtype).reshape(3, *out._a.shape))
+                weights = wrap(_elements(out, rows))
                 (g,) = grad(
                     out, x, weights, retain_graph=True, allow_unused=True, is_grads_batched=True
                 )
                 if g is not None:
-                    self._same(g.detach()._a, _backward(out, x, rows), "gradients", j, k)
+                    alone = _backward(out, x, rows)
+                    self._same(_coordinates(g.detach()._a), alone, "gradients", j, k)
 
     def batched_forward(self, chosen: list[int]) -> None:
         """Several tangents at once against each alone."""
@@ -292,7 +315,7 @@ class _Check:
 
         for k in chosen:
             x = self.inputs[k].detach()
-            rows = self.rng.standard_normal((2, x._a.size))
+            rows = self.rng.standard_normal((2, _size(x)))
 
             def tangent(t: Tensor, k: int = k, x: Tensor = x) -> Any:
                 def one(x: Tensor) -> Any:
@@ -302,10 +325,10 @@ class _Check:
 
                 return transforms.jvp(one, (x,), (t,))[1]
 
-            tangents = wrap(rows.astype(x._a.dtype).reshape(2, *x._a.shape))
+            tangents = wrap(_elements(x, rows))
             alone = _forward(self.func, self.inputs, chosen, k, rows)
             for j, t in enumerate(transforms.vmap(tangent)(tangents)):
-                self._same(t.detach()._a, alone[j], "tangents", j, k)
+                self._same(_coordinates(t.detach()._a), alone[j], "tangents", j, k)
 
     def _same(self, found: np.ndarray, expected: np.ndarray, what: str, j: int, k: int) -> None:
         found = found.reshape(expected.shape)
@@ -370,8 +393,9 @@ def gradgradcheck(
         rng = np.random.default_rng(0)
         weights = []
         for o in outputs:
-            drawn = np.asarray(rng.standard_normal((*o._a.shape, 2)), o._a.dtype)[..., 0]
-            whole = drawn if gen_non_contig_grad_outputs else np.array(drawn, order="C")
+            drawn = _elements(o, rng.standard_normal((2, _size(o))))
+            whole = np.moveaxis(drawn, 0, -1).copy()[..., 0]  # not side by side
+            whole = whole if gen_non_contig_grad_outputs else whole.copy()
             weights.append(wrap(whole).requires_grad_())
     else:
         weights = list(_tuple(grad_outputs))

@@ -357,3 +357,23 @@ def test_every_input_that_is_checked_has_a_tangent(tg, gradcheck):
     assert gradcheck(product, (x, y), check_forward_ad=True, **options)
     assert [True, True] in seen
     assert [True, False] not in seen
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("real", [False, True], ids=["of complex", "of real"])
+def test_both_parts_of_complex_numbers_are_checked(tg, gradcheck, gradgradcheck, real, fast):
+    z = tg.tensor([0.5] if real else [0.5 - 0.3j], requires_grad=True)
+    z = z.detach().to(tg.float64 if real else tg.complex128).requires_grad_()
+
+    def hooked(z, weight):
+        y = (z * (2.0 + 1.0j)).exp()
+        y.register_hook(lambda g: g * weight)
+        return y
+
+    kind = {"check_forward_ad": True, "check_batched_grad": True, "fast_mode": fast}
+    assert gradcheck(lambda z: (z * z * 1j, z.abs()), (z,), **kind)
+    assert gradgradcheck(lambda z: (z * (2.0 + 1.0j)).exp(), (z,), fast_mode=fast)
+    for weight in (1.1, 1.0 + 0.1j):
+        assert not gradcheck(
+            lambda z, w=weight: hooked(z, w), (z,), raise_exception=False, fast_mode=fast
+        )
