@@ -303,6 +303,11 @@ def jacobian(
         xs = _variables(inputs, "jacobian", create_graph)
         given = func(*xs)
         outputs = _several(given, "the result of the function", "jacobian")
+        if any(y._a.dtype.kind == "c" for y in outputs):
+            raise RuntimeError(
+                "`jacobian`: the function returned complex numbers, of whose two parts a sweep "
+                "differentiates one: return `y.real` and `y.imag`, or use `tapegrad.jacobian`"
+            )
         _depends(outputs, strict, "jacobian")
         if vectorize and strict:
             raise RuntimeError(

@@ -11,12 +11,14 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.dispatch.dispatch import run
+from tapegrad.functions import complex_parts
 from tapegrad.functions.joining import cat, stack
 from tapegrad.lift.batch import Map, all_of, batched
 from tapegrad.lift.dual import dual, split
 from tapegrad.lift.gradient_targets import plain
 from tapegrad.lift.levels import Level, level
 from tapegrad.lift.lifted_tensor import constant, pull, zeros_like
+from tapegrad.ops.elementwise import is_complex
 from tapegrad.ops.shape import permute, reshape
 from tapegrad.tape.tape import GENERAL, WORD, current
 from tapegrad.tensor import Tensor
@@ -137,6 +139,19 @@ def _cut(matrix: Tensor, roots: list[Tensor], x: Tensor) -> list[Tensor]:
     return out
 
 
+def _real_parts(roots: list[Tensor]) -> list[Tensor]:
+    """The results, complex ones as two: a sweep from a complex root knows one of its parts."""
+    both = complex_parts.real, complex_parts.imag
+    return [part for r in roots for part in ([of(r) for of in both] if is_complex(r) else [r])]
+
+
+def _joined(blocks: list[Tensor], roots: list[Tensor]) -> list[Tensor]:
+    """A block for each result from those of its parts."""
+    rest = iter(blocks)
+    join = complex_parts.complex
+    return [join(next(rest), next(rest)) if is_complex(r) else next(rest) for r in roots]
+
+
 def _block_back(block: Tensor, leaf: Any, tensors: bool) -> Any:
     """A block in the form of the argument: a 0-d array for a 0-d array."""
     if tensors or type(leaf) is not np.ndarray:
@@ -189,25 +204,26 @@ def reverse_rows(
             with recording(current.tape, True):
                 inputs = Inputs(args, chosen, name)
                 y, aux = paired(inputs.call(f, kwargs), name, f, has_aux)
-            roots, tree = values(y, name, f)
+                roots, tree = values(y, name, f)
+                parts = _real_parts(roots)
             if strict:
                 refuse_unused(roots, inputs, name, f)
-            rows = sum(r._a.size for r in roots)
+            rows = sum(r._a.size for r in parts)
             columns = sum(x._a.size for x in inputs.tensors)
             if name == "jacobian" and _forward_pays(inputs, rows, columns):
                 inputs.end()
                 return _columns(f, args, kwargs, chosen, single, has_aux, name)
             _check_room(name, f, rows, max(columns, rows if chunk is None else 0))
-            matrices = _rows(inputs, roots, inputs.matters_outside(), chunk)
+            matrices = _rows(inputs, parts, inputs.matters_outside(), chunk)
             inputs.end()
             tensors = any_tensor(inputs.leaves)
-            parts = [
-                [_block_back(settled(b, inputs.own), leaf, tensors) for b in _cut(m, roots, x)]
-                for m, x, leaf in zip(matrices, inputs.tensors, inputs.leaves, strict=True)
-            ]
-        blocks = [[part[j] for part in parts] for j in range(len(roots))]
-        found = _assembled(blocks, tree, inputs.trees, single)
-        return (found, aux_back(aux, inputs.own, tensors)) if has_aux else found
+            found = []
+            for m, x, leaf in zip(matrices, inputs.tensors, inputs.leaves, strict=True):
+                below = _joined(_cut(m, parts, x), roots)
+                found.append([_block_back(settled(b, inputs.own), leaf, tensors) for b in below])
+        blocks = [[column[j] for column in found] for j in range(len(roots))]
+        whole = _assembled(blocks, tree, inputs.trees, single)
+        return (whole, aux_back(aux, inputs.own, tensors)) if has_aux else whole
 
     return jacobian_of
 

@@ -148,3 +148,23 @@ def test_what_cannot_fit_into_memory_is_refused_before_it_is_tried(name, jit):
     f = getattr(tg, name)(lambda x: np.sum(x**3) if name == "hessian" else np.sin(x))
     with pytest.raises(MemoryError, match=rf"`{name}` of .*1000000 × 1000000 .*`linearize`"):
         (tg.jit(f) if jit else f)(np.ones(10**6))
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("name", ["jacobian", "jacrev", "jacfwd", "func.jacrev", "func.jacfwd"])
+def test_complex_results_have_complex_matrices(name, jit):
+    transform = tg.func if name.startswith("func.") else tg
+    x = tg.tensor([1.0, 2.0, 3.0])
+    weights = np.array([1 + 2j, -0.5j, 0.25])
+    jacobian = getattr(transform, name.rpartition(".")[2])(
+        lambda x: ((x * x * weights)[:2], tg.sin(x), (x * weights).sum())
+    )
+    first, second, third = (tg.jit(jacobian) if jit else jacobian)(x)
+    np.testing.assert_allclose(first, np.diag(2 * x.numpy() * weights)[:2])
+    np.testing.assert_allclose(second, np.diag(np.cos(x)))
+    np.testing.assert_allclose(third, weights)
+
+
+def test_complex_results_are_refused_where_pytorch_refuses_them():
+    with pytest.raises(RuntimeError, match=r"use `tapegrad\.jacobian`"):
+        tg.autograd.functional.jacobian(lambda x: x * 1j, tg.tensor([1.0]))
