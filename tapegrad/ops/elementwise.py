@@ -125,6 +125,11 @@ def _grows(a: Any, b: Any) -> Any:
     return mul(eq(a, 0), ge(b, 0))
 
 
+def _log_as(a: Any, y: Any) -> Any:
+    """The logarithm of a base; where the power is complex, that of a negative one is, too."""
+    return log(a + 0j) if is_complex(y) else log(a)
+
+
 def _acosh_root(x: Any) -> Any:
     """The root of x² - 1; that of complex numbers on the branch of the inverse cosine."""
     return sqrt(x - 1) * sqrt(x + 1) if is_complex(x) else sqrt(x * x - 1)
@@ -240,7 +245,7 @@ neg = elementwise("neg", np.negative, x=lambda: -1,
 # b * a**(b-1), but exactly 0 where b is 0; a**b * log(a), but exactly 0 where a is 0 and b >= 0.
 pow: Op = elementwise(
     "pow", np.power, domain=POSITIVE, a=lambda a, b: where(eq(b, 0), 0, b * pow(a, b - 1)),
-    b=lambda a, b, y: where(_grows(a, b), 0, y * log(a)), complex=ANALYTIC,
+    b=lambda a, b, y: where(_grows(a, b), 0, y * _log_as(a, y)), complex=ANALYTIC,
     scalar="vmath.power({0}, {1})", rare="vmath.power_is_rare({0}, {1})", vmath="many",
     singular="d/da is 0 where b is 0; d/db is 0 where a is 0 and b is not negative.",
 )
