@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tapegrad.base.abstract_array import lying
 from tapegrad.dispatch.call_plans import add_plan, join_plan, plans
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.inplace import run_inplace
@@ -79,9 +80,8 @@ def view_as_complex(input: Tensor) -> ViewRequest:
         )
     if not a.ndim or a.shape[-1] != 2:
         raise RuntimeError(f"`view_as_complex`: the last dimension has size 2, got {a.shape}")
-    if a.size and (
-        a.strides[-1] != a.itemsize or any(s % (2 * a.itemsize) for s in a.strides[:-1])
-    ):
+    strides = lying(a).strides
+    if a.size and (strides[-1] != a.itemsize or any(s % (2 * a.itemsize) for s in strides[:-1])):
         raise RuntimeError(
             "`view_as_complex`: the two parts of a number lie side by side in memory, here the "
             f"strides are {x.stride()}: use `contiguous()`"

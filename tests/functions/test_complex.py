@@ -86,6 +86,23 @@ def test_made_of_parts(tg):
         tg.view_as_real(tg.zeros(3))
 
 
+@pytest.mark.parametrize(("shape", "dim"), [((4, 3, 2), 0), ((3, 4, 2), 1), ((2, 5, 4, 3, 2), 2)])
+def test_pairs_as_complex_numbers_under_vmap(tg, shape, dim):
+    x = tg.randn(*shape)
+    found = tg.func.vmap(tg.view_as_complex, in_dims=dim)(x)
+    assert tg.equal(tg.view_as_real(found), x.movedim(dim, 0))
+    apart = tg.func.vmap(tg.view_as_complex, in_dims=1)
+    with pytest.raises(RuntimeError):
+        apart(tg.randn(2, 4))  # the parts of an example have the others' between them
+
+
+def test_complex_powers_of_negative_numbers(tg):
+    base = tg.tensor([-1.0, -2.0, 2.0]).double().requires_grad_()
+    exponent = tg.tensor([0.3 + 0.2j, 1 - 0.5j, 2 + 0.1j]).to(tg.complex128).requires_grad_()
+    assert tg.autograd.gradcheck(lambda b, e: b**e, (base, exponent))
+    assert tg.autograd.gradcheck(lambda e: tg.pow(-2.0, e), (exponent,))
+
+
 REFUSED = {
     "lt": lambda tg, z: z < z,
     "ge a number": lambda tg, z: z >= 0,
