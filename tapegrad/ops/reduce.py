@@ -20,6 +20,7 @@ from tapegrad.ops.elementwise import (
     eq,
     exp,
     gt,
+    is_complex,
     log,
     lt,
     maximum,
@@ -276,7 +277,8 @@ def _var_form(x: Any, *, dim: Dims, correction: float, keepdim: bool) -> Any:
     left: Any = count(x, dim) - correction
     left = max(left, 0.0) if isinstance(left, (int, float)) else maximum(left, 0.0)
     centred = x - mean(x, dim=dim, keepdim=True)
-    return sum(square(centred), dim=dim, keepdim=keepdim) / left
+    size = abs_(centred) if is_complex(x) else centred
+    return sum(square(size), dim=dim, keepdim=keepdim) / left
 
 
 def _std_form(x: Any, *, dim: Dims, correction: float, keepdim: bool) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tapegrad.compiler.ir.copy_plans import SUM
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
+from tapegrad.compiler.ir.loop_nest import supported
 from tapegrad.ops.elementwise import add
 from tapegrad.ops.shape import embed
 
@@ -23,7 +24,7 @@ def with_sums_of_parts(graph: Graph) -> Graph:
     inner = _inner(graph, uses)
     sums: dict[int, tuple[list[int], list[int]]] = {}
     for position, node in enumerate(graph.nodes):
-        if node.op is add and not inner[position]:
+        if node.op is add and not inner[position] and supported(node.dtype):
             leaves = _leaves(graph, position, inner)
             parts = [k for k in leaves if uses[k] == 1 and _is_part(graph.nodes[k], node)]
             if len(parts) > 1:
