@@ -108,7 +108,7 @@ def loops_of(op: Op, letter: str = "d", result: str = "") -> list[int]:
     forward = getattr(op.forward, "__wrapped__", op.forward)
     if isinstance(forward, Lazy):
         forward = forward.ufunc
-    if isinstance(forward, np.ufunc):
+    if isinstance(forward, np.ufunc) and forward.nin < 3:
         forward = Composed((forward, "ab"[: forward.nin]))
     if not isinstance(forward, Composed):
         return []
@@ -157,7 +157,7 @@ def is_native(op: Op) -> bool:
     """Whether an operation may go by the native path."""
     return op.short is not None and (
         op.kind is not ELEMENTWISE
-        or isinstance(op.forward, Lazy)
+        or (isinstance(op.forward, Lazy) and len(op.inputs) < 3)
         or bool(loops_of(op))
         or rule_codegen.computable(rule_codegen.result(op))
     )

@@ -38,7 +38,9 @@ def array_ufunc(
     if ufunc in CALLS and method == "__call__" and not kwargs:
         if not others:
             return CALLS[ufunc](x)
-        (y,) = others  # no ufunc among them takes three
+        if len(others) > 1:
+            return CALLS[ufunc](x, *others)
+        (y,) = others
         if type(x) in PLAIN and type(y) in PLAIN:
             if type(x) is Tensor and x._s >= 0:
                 y = _short(y)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.native_arrays import refuse_operand
-from tapegrad.dispatch.fast_path import unary
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.fast_path import binary, unary
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import products, shapes
@@ -29,7 +30,8 @@ from tapegrad.numpy_face.common import (
 )
 from tapegrad.numpy_face.products import check_lengths, vecdot_
 from tapegrad.ops import elementwise as e
-from tapegrad.ops.core import by_code
+from tapegrad.ops import scipy_special
+from tapegrad.ops.core import Op, by_code
 from tapegrad.tensor import Tensor
 
 KNOWN = (Tensor, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
@@ -92,6 +94,13 @@ def _of_degree(name: str, user: str) -> Callable[..., Tensor]:
     return polynomial
 
 
+def _of_row(op: Op) -> Callable[..., Any]:
+    """The function of a row that has no public name but SciPy's."""
+    if len(op.inputs) < 3:
+        return unary(op) if len(op.inputs) == 1 else binary(op)
+    return lambda *args: run(op, tuple(map(operand, args)), {})
+
+
 # fmt: off
 # A row that is a function by itself is NumPy's ufunc, or SciPy's, if that is its forward.
 ROWS = {
@@ -113,7 +122,7 @@ TABLE: dict[Any, Any] = {f: own for f, own in ROWS.items() if isinstance(f, np.u
 SPECIAL: dict[str, Any] = {f.name: own for f, own in ROWS.items() if isinstance(f, e.Lazy)} | {
     "digamma": ew.digamma, "logit": "logit", "log_expit": lambda x: ew.neg(a.softplus(ew.neg(x))),
     "exp2": ew.exp2, "expm1": ew.expm1, "log1p": ew.log1p, "cbrt": unary(e.cbrt), "zeta": ew.zeta,
-} | {
+} | {op.name: _of_row(op) for op in scipy_special.ROWS} | {
     f"eval_{theirs}": _of_degree(f"{ours}_polynomial_{kind}", f"eval_{theirs}")
     for theirs, ours, kind in (
         ("chebyt", "chebyshev", "t"), ("chebyu", "chebyshev", "u"), ("hermite", "hermite", "h"),

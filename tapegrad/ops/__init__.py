@@ -31,6 +31,7 @@ from tapegrad.ops import (
     reduce,
     scan,
     scatter_reduce,
+    scipy_special,
     shape,
     solve,
     sparse,
@@ -46,6 +47,6 @@ __all__ = [
     "Op", "activations", "alignments", "bessel", "by_code", "complex_parts", "convolution",
     "determinant", "einsum", "elementwise", "exponents", "factorizations", "fourier", "index",
     "interpolation", "least_squares", "linalg", "logic", "losses", "lu", "order",
-    "orthogonal_polynomials", "pure_callback", "reduce", "scan", "scatter_reduce", "shape", "solve",
-    "sparse", "special", "strided", "table", "tiling", "unchecked", "windows",
+    "orthogonal_polynomials", "pure_callback", "reduce", "scan", "scatter_reduce", "scipy_special",
+    "shape", "solve", "sparse", "special", "strided", "table", "tiling", "unchecked", "windows",
 ]  # fmt: skip

@@ -10,33 +10,14 @@ tensor([0.5000, 0.5000], grad_fn=<SigmoidBackward0>)
 
 from typing import Any as _Any
 
-from tapegrad.compat.autograd.scipy.special import (
-    beta,
-    betainc,
-    betaln,
-    erfcinv,
-    gamma,
-    iv,
-    ive,
-    jn,
-    jv,
-    logsumexp,
-    multigammaln,
-    polygamma,
-    rgamma,
-    yn,
-    yv,
-)
+from tapegrad.compat.autograd.scipy.special import logsumexp, multigammaln, polygamma
 from tapegrad.functions import axis as _axis
 from tapegrad.functions.shapes import reshape as _reshape
 from tapegrad.scipy.either import for_tensors as _for_tensors
 from tapegrad.scipy.either import theirs as _theirs
 from tapegrad.tensor import Tensor
 
-__all__ = [
-    "beta", "betainc", "betaln", "erfcinv", "gamma", "iv", "ive", "jn", "jv", "log_softmax",
-    "logsumexp", "multigammaln", "polygamma", "rgamma", "softmax", "yn", "yv",
-]  # fmt: skip
+__all__ = ["log_softmax", "logsumexp", "multigammaln", "polygamma", "softmax"]
 
 
 @_for_tensors("scipy.special")

@@ -13,6 +13,7 @@ from tapegrad.numpy_face.constants import NAMES as CONSTANT
 from tapegrad.numpy_face.constants import SHAPES
 from tapegrad.numpy_face.handlers import table
 from tapegrad.numpy_face.ufuncs import SPECIAL, TABLE
+from tapegrad.ops import scipy_special
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
 
@@ -197,6 +198,27 @@ def test_polynomials_of_scipy(name):
     for n in (2.5, -1, tg.tensor(2.0, requires_grad=True)):
         with pytest.raises(TypeError, match=f"`scipy.special.{name}` is not supported"):
             f(n, tg.tensor(x, requires_grad=True))
+
+
+@pytest.mark.parametrize("op", scipy_special.ROWS, ids=lambda op: op.name)
+def test_functions_that_scipy_alone_has(op):
+    """By SciPy's own ufunc, against differences, compiled and mapped; the table tests the rules."""
+    ufunc = getattr(scipy.special, op.forward.name)
+    *rest, x = (np.array([3.0, 2.0]), np.array([4.0, 1.0]), np.array([0.2, 0.6]))[-ufunc.nin :]
+    t = tg.tensor(x, requires_grad=True)
+    np.testing.assert_allclose(ufunc(*rest, t).detach(), ufunc(*rest, x), rtol=1e-13)
+    assert tg.autograd.gradcheck(lambda t: ufunc(*rest, t), (t,), check_forward_ad=True)
+    slope = tg.grad(lambda x: ufunc(*rest, x).sum())
+    np.testing.assert_allclose(tg.jit(slope)(x), slope(x), rtol=1e-13)
+    np.testing.assert_allclose(tg.vmap(slope)(np.stack([x, x]))[1], slope(x), rtol=1e-13)
+
+
+def test_orders_of_scipys_functions_have_no_derivative():
+    for name in ("jv", "expn", "betainc"):
+        ufunc = getattr(scipy.special, name)
+        others = (0.5,) * (ufunc.nin - 1)
+        with pytest.raises(NotImplementedError, match=f"`scipy.special.{name}` has no derivative"):
+            tg.grad(lambda n, ufunc=ufunc, others=others: ufunc(n, *others))(1.0)
 
 
 def test_the_zeta_function_of_scipy():

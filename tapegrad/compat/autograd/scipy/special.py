@@ -1,4 +1,4 @@
-"""SciPy's own `scipy.special`; the functions that are no operations of ours have rules here.
+"""SciPy's own `scipy.special`, whose ufuncs take Tensors; what is no ufunc is here.
 
 >>> import tapegrad.compat.autograd.scipy.special as special, numpy as np
 >>> from tapegrad.compat.autograd import grad
@@ -7,14 +7,10 @@
 """
 
 import importlib as _importlib
-import math as _math
 from typing import Any as _Any
 
 import numpy as _np
 
-from tapegrad.compat.autograd.extend import Primitive as _Primitive
-from tapegrad.compat.autograd.scipy._rules import elementwise as _elementwise
-from tapegrad.functions.elementwise import digamma as psi
 from tapegrad.functions.special import mvlgamma as _mvlgamma
 from tapegrad.functions.special import polygamma as _polygamma
 from tapegrad.tensor import Tensor as _Tensor
@@ -68,32 +64,4 @@ def multigammaln(a: _Any, d: int) -> _Any:
     return _mvlgamma(a, d) if isinstance(a, _Tensor) else __getattr__("multigammaln")(a, d)
 
 
-gamma = _elementwise("special.gamma", lambda y, x: y * psi(x))
-rgamma = _elementwise("special.rgamma", lambda y, x: -y * psi(x))
-gammasgn = _elementwise("special.gammasgn", lambda y, x: _np.zeros(_np.shape(x)))
-beta = _elementwise(
-    "special.beta",
-    lambda y, a, b: y * (psi(a) - psi(a + b)),
-    lambda y, a, b: y * (psi(b) - psi(a + b)),
-)
-betaln = _elementwise(
-    "special.betaln", lambda y, a, b: psi(a) - psi(a + b), lambda y, a, b: psi(b) - psi(a + b)
-)
-betainc = _elementwise(
-    "special.betainc", None, None,
-    lambda y, a, b, x: _np.exp((a - 1) * _np.log(x) + (b - 1) * _np.log1p(-x) - betaln(a, b)),
-)  # fmt: skip
-jv: _Primitive = _elementwise("special.jv", None, lambda y, n, x: (jv(n - 1, x) - jv(n + 1, x)) / 2)
-jn = jv
-yv: _Primitive = _elementwise("special.yv", None, lambda y, n, x: (yv(n - 1, x) - yv(n + 1, x)) / 2)
-yn = _elementwise("special.yn", None, lambda y, n, x: (yv(n - 1, x) - yv(n + 1, x)) / 2)
-iv: _Primitive = _elementwise("special.iv", None, lambda y, n, x: (iv(n - 1, x) + iv(n + 1, x)) / 2)
-ive: _Primitive = _elementwise(
-    "special.ive", None, lambda y, n, x: (ive(n - 1, x) + ive(n + 1, x)) / 2 - y * _np.sign(x)
-)
-erfcinv = _elementwise("special.erfcinv", lambda y, x: -_math.sqrt(_math.pi) / 2 * _np.exp(y * y))
-
-__all__ = [
-    "beta", "betainc", "betaln", "erfcinv", "gamma", "gammasgn", "iv", "ive", "jn",
-    "jv", "logsumexp", "multigammaln", "polygamma", "rgamma", "yn", "yv",
-]  # fmt: skip
+__all__ = ["logsumexp", "multigammaln", "polygamma"]
