@@ -13,6 +13,8 @@ import sys
 import numpy as np
 import pytest
 
+from tests.misuse import World
+
 
 def pytest_addoption(parser):
     parser.addoption(
@@ -116,6 +118,12 @@ def leaf(tg):
         return tg.tensor(value, requires_grad=True, **kwargs)
 
     return make
+
+
+@pytest.fixture
+def world(tg):
+    """A healthy graph beside which the library is misused."""
+    return World(tg)
 
 
 @pytest.fixture
