@@ -9,7 +9,9 @@ from weakref import ref
 import numpy as np
 
 # How much these find depends on the values.
-COUNTED = frozenset("nonzero flatnonzero argwhere extract compress unique".split())
+COUNTED = frozenset(
+    "nonzero flatnonzero argwhere extract compress unique unique_consecutive".split()
+)
 
 
 class AbstractArray(np.ndarray):
@@ -35,7 +37,10 @@ class AbstractArray(np.ndarray):
         self.__array_function__(ufunc)
 
     def __array_function__(self, func: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        name = func.__name__
+        self.refuse(func.__name__)
+
+    def refuse(self, name: str) -> NoReturn:
+        """Say why a function cannot read the elements."""
         owner = getattr(self, "owner", None)
         if owner is not None and owner._lift.at.traces:
             raise RuntimeError(
@@ -66,6 +71,13 @@ def filler(shape: tuple[int, ...], dtype: np.dtype[Any], *, noticed: bool = Fals
     if noticed and dtype.kind in "iu":
         unread = np.iinfo(dtype).min or np.iinfo(dtype).max
     return np.broadcast_to(np.array(unread, dtype), shape)
+
+
+def known(array: np.ndarray, name: str) -> np.ndarray:
+    """An array whose elements a function reads; refused where they are not known."""
+    if type(array) is AbstractArray:
+        array.refuse(name)
+    return array
 
 
 def everything(array: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapegrad.base.abstract_array import everything
+from tapegrad.base.abstract_array import everything, known
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import Operand, as_input, floating, plain_number
@@ -137,7 +137,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     >>> tg.histc(tg.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
     tensor([0., 2., 1., 0.])
     """
-    x = floating(as_input(input, "histc"), "histc")._a.reshape(-1)
+    x = known(floating(as_input(input, "histc"), "histc")._a, "histc").reshape(-1)
     if bins < 1:
         raise RuntimeError(f"`histc`: the number of bins must be positive, got {bins}")
     low, high = (float(plain_number(end, "histc")) for end in (min, max))
@@ -174,7 +174,7 @@ def histogram(
     Histogram(hist=tensor([2., 1.]), bin_edges=tensor([0.0000, 1.5000, 3.0000]))
     """
     x = floating(as_input(input, "histogram"), "histogram")
-    values = x._a.reshape(-1)
+    values = known(x._a, "histogram").reshape(-1)
     edges = edges_of(values, bins, range)
     if weight is not None and weight._a.shape != x._a.shape:
         raise RuntimeError(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.base.abstract_array import known
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import div
@@ -49,6 +50,7 @@ def histogramdd(
             [0., 2.]])
     """
     x = as_input(input, NAME)
+    known(x._a, NAME)
     if x._a.ndim < 2:
         problem = RuntimeError if x._a.ndim else IndexError
         raise problem(f"`{NAME}` takes points (*, coordinates), got the shape {x._a.shape}")

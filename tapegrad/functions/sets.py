@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from tapegrad.base.abstract_array import AbstractArray
+from tapegrad.base.abstract_array import AbstractArray, known
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
@@ -128,6 +128,7 @@ def unique_consecutive(
     tensor([1, 2, 1])
     """
     x, d, some = _rows(input, dim, "unique_consecutive")
+    known(x._a, "unique_consecutive")
     n = x._a.shape[d]
     rows = np.moveaxis(x._a, d, 0).reshape(n, -1 if some else 0)
     first = _begins(rows if x._a.ndim > 1 else x._a)

@@ -186,6 +186,12 @@ def transpose(
     if len(given) == 2:
         tape = current.tape
         if given is dims and (tape.depth or tape.levels) and numpys():
+            if self._a.ndim != 2:
+                raise ValueError(
+                    f"`transpose{given}` of {self._a.ndim} dimensions: in a transform of a "
+                    "function of arrays it is NumPy's, which takes all of them. To swap two write "
+                    f"`swapaxes{given}`; in the transforms of `tapegrad.func` it is PyTorch's"
+                )
             return _np(np.transpose, self, given)
         return shapes.transpose(self, *given)
     if len(given) == 1 and not isinstance(given[0], (int, np.integer)):

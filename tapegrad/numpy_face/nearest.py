@@ -20,8 +20,10 @@ NEAREST: dict[str, str] = {
     "np.minimum.reduceat": "`np.stack([np.min(part) for part in np.split(t, starts[1:])])`",
     "np.logaddexp.accumulate": "`tapegrad.logcumsumexp(t, dim)`",
     "np.subtract.reduce": "`t[0] - np.sum(t[1:], axis=0)`",
-    "np.linalg.eig": "`np.linalg.eigh(t)`, if the matrix is symmetric",
-    "np.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric",
+    "np.linalg.eig": "`np.linalg.eigh(t)`, if the matrix is symmetric, or "
+    "`tapegrad.linalg.eig(t)`, whose results are complex",
+    "np.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric, or "
+    "`tapegrad.linalg.eigvals(t)`, which is complex",
     "np.histogramdd": "`np.bincount(cell, weights=t)`, with the number of each point's cell",
     "np.sort_complex": "`np.sort(t)`",
     "np.r_": "`np.concatenate([t, [1.0]])`, or `np.stack` of numbers",
@@ -47,8 +49,10 @@ NEAREST: dict[str, str] = {
     },
     "scipy.linalg.norm": "`np.linalg.norm`",
     "scipy.linalg.lstsq": "`np.linalg.lstsq`",
-    "scipy.linalg.eig": "`np.linalg.eigh(t)`, if the matrix is symmetric",
-    "scipy.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric",
+    "scipy.linalg.eig": "`np.linalg.eigh(t)`, if the matrix is symmetric, or "
+    "`tapegrad.linalg.eig(t)`, whose results are complex",
+    "scipy.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric, or "
+    "`tapegrad.linalg.eigvals(t)`, which is complex",
     "scipy.integrate.trapezoid": "`np.trapezoid(y, x)`",
     "scipy.sparse": "`A @ t`, `tapegrad.scipy.sparse.csr_array((t, indices, indptr))`",
     "scipy.stats": "the formula of the density itself",

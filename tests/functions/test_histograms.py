@@ -1,6 +1,7 @@
 """Places among bounds and counts, where they are wanted of several examples, and their weights."""
 
 import numpy as np
+import pytest
 
 import tapegrad
 
@@ -37,3 +38,14 @@ def test_a_place_has_no_gradient():
     assert not tapegrad.searchsorted(x, x).requires_grad
     assert not tapegrad.histc(x).requires_grad
     assert not any(part.requires_grad for part in tapegrad.histogram(x, 2))
+
+
+@pytest.mark.parametrize("name", ["histc", "histogram", "histogramdd"])
+def test_it_is_named_where_values_are_not_known(name):
+    def f(x):
+        return getattr(tapegrad, name)(x, [4] if name == "histogramdd" else 4)
+
+    x = np.random.default_rng(0).normal(size=(2, 5, 1))
+    for transform, where in ((tapegrad.vmap, "under `vmap`"), (tapegrad.jit, "`tapegrad.jit`")):
+        with pytest.raises(RuntimeError, match=f"{where}.*`{name}`"):
+            transform(f)(x)

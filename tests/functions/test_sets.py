@@ -31,8 +31,10 @@ def test_in_forward_mode_too():
 
 
 def test_what_depends_on_the_values_is_no_function_of_examples():
-    with pytest.raises(RuntimeError, match="finds another number of elements in each example"):
-        tapegrad.vmap(tapegrad.unique)(np.ones((2, 3)))
+    for name in ("unique", "unique_consecutive"):
+        message = f"`{name}` under `vmap` finds another number of elements in each example"
+        with pytest.raises(RuntimeError, match=message):
+            tapegrad.vmap(getattr(tapegrad, name))(np.ones((2, 3)))
 
 
 def test_isin_under_transforms():

@@ -149,6 +149,15 @@ OF_ARRAYS = {
     "== list": lambda x: x[0] * (np.round(x[0]) == [1.0, 2.0, 3.0, 0.0]),
     "- list": lambda x: [1.0, 2.0, 3.0, 4.0] - x * [0.5, 1.0, 1.5, 2.0],
 }
+
+
+def test_two_dimensions_are_not_numpys_order_of_three():
+    f = lambda x: x.transpose(1, 2).sum()
+    with pytest.raises(ValueError, match=r"write `swapaxes\(1, 2\)`.*`tapegrad\.func`"):
+        tg.grad(f)(np.ones((2, 3, 4)))
+    assert tg.func.grad(f)(tg.ones(2, 3, 4)).shape == (2, 3, 4)
+
+
 B = np.array([[0.7, 2.0, 1.3, 0.2], [1.9, 0.4, 2.2, 1.1], [0.9, 1.4, 0.1, 2.4]])
 
 
