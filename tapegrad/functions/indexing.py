@@ -162,7 +162,7 @@ def _check_masks(key: Any, x: Tensor) -> None:
 _EDGES = frozenset((int, type(None)))
 
 
-def _simple(key: Any) -> tuple[tuple[Any, ...], Any] | None:
+def simple_index(key: Any) -> tuple[tuple[Any, ...], Any] | None:
     """The plan of an index of ints, slices between ints, None and `...` that is not the whole.
 
     And what says the same and can be a key of a dict, as slices cannot.
@@ -208,7 +208,7 @@ def getitem(input: Tensor, key: Any) -> Tensor | ViewRequest:
         found = run_planned(i.index, input, key, None)
         if found is not None:
             return found
-    simple = _simple(key)
+    simple = simple_index(key)
     if simple is not None:
         index, said = simple
         try:

@@ -272,7 +272,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         return
     if type(key) is Tensor:
         key = indexing.places_of(key, self)
-    simple = indexing._simple(key)
+    simple = indexing.simple_index(key)
     if simple is not None:
         if run_planned(ix.assign, self, None, value, simple[1], True) is not None:
             return

@@ -49,41 +49,37 @@ class Records:
         nodes = graph.nodes
         codes: list[int] = []
         places: list[int] = []
-        starts: list[int] = [0]
+        counts: list[int] = [0]
         operands: list[int] = []
         known: Codes = {}
         kinds: Codes = {}
         specs: list[int] = []
-        plain: dict[Any, tuple[int, int]] = {}  # of records without parameters, as most are
+        # Most records that are alike have the same object as parameters, or none.
+        seen: dict[tuple[Any, ...], tuple[int, int]] = {}
         self.indices: dict[int, tuple[int, ...]] = {}
         for position, node in enumerate(nodes):
             op, args = node.op, node.args
-            short = None
-            if op is not None and live[position] and not node.params and position not in blocked:
-                short = (op, node.shape, node.dtype, len(args))
-                if (found := plain.get(short)) is not None:
-                    codes.append(found[0])
-                    specs.append(found[1])
-                    places.append(position)
-                    operands += args
-                    starts.append(len(operands))
-                    continue
-            spec = 2 * kinds.setdefault((node.shape, node.dtype), len(kinds))
-            specs.append(spec + (node.value is not None))
             if op is None or not live[position]:
+                specs.append(_spec(node, kinds))
                 continue
-            tells = (position in blocked, len(args), *self._key(node, len(codes)))
-            codes.append(known.setdefault(tells, len(known)))
-            if short is not None:
-                plain[short] = codes[-1], specs[-1]
+            params = node.params
+            same = op, node.shape, id(node.dtype), id(params) if params else 0, len(args)
+            found = None if position in blocked else seen.get(same)
+            if found is None:
+                tells = (position in blocked, len(args), *self._key(node, len(codes)))
+                found = known.setdefault(tells, len(known)), _spec(node, kinds)
+                if position not in blocked and len(codes) not in self.indices:
+                    seen[same] = found
+            codes.append(found[0])
+            specs.append(found[1])
             places.append(position)
             operands += args
-            starts.append(len(operands))
+            counts.append(len(args))
         self.nodes = nodes
         self.blocked = blocked
         self.codes = np.array(codes, np.int64)
         self.places = np.array(places, np.int64)
-        self.starts = np.array(starts, np.int64)
+        self.starts = np.cumsum(counts)
         self.operands = np.array(operands, np.int64)
         self.specs = np.array(specs, np.int64)
         self.order = np.full(len(nodes), -1)
@@ -98,6 +94,10 @@ class Records:
                 index = tuple([None if type(i) is int else (static(i),) for i in index])
                 return getitem, node.shape, node.dtype, index
         return key(node)
+
+
+def _spec(node: Node, kinds: Codes) -> int:
+    return 2 * kinds.setdefault((node.shape, node.dtype), len(kinds)) + (node.value is not None)
 
 
 def entry_index(node: Node) -> tuple[Any, ...]:
@@ -129,6 +129,8 @@ def static(value: Any) -> Any:
     if kind is int or kind is bool or kind is str or value is None:
         return kind, value
     if kind is tuple or kind is list:
+        if {int}.issuperset(map(type, value)):
+            return kind, tuple(value)
         return (kind, *map(static, value))
     if kind is dict:
         return tuple([(k, static(v)) for k, v in value.items()])

@@ -27,9 +27,7 @@ from tapegrad.compiler.passes.sink_records import late
 
 def optimised(graph: Graph) -> Graph:
     """All passes, in order."""
-    live = without_dead(graph)
-    loops = rerolled(live)
-    graph = without_dead(loops.graph) if loops.where else loops.graph
+    graph = without_dead(rerolled(graph).graph)
     graph = _pruned(with_kept_values(graph), optimised)
     fewer = with_compressed_jacobians(expanded(graph))
     plain = with_block_products(simplified(scalarized(with_contractions(fewer))))

@@ -110,14 +110,16 @@ def broadcast(a: Shape, b: Shape) -> Shape | None:
     return _of_different([a, b])
 
 
-class _OfOneDtype(dict[tuple[Op, np.dtype[Any]], np.dtype[Any] | None]):
+class _OfFloats(dict[tuple[Op, np.dtype[Any]], np.dtype[Any] | None]):
     def __missing__(self, key: tuple[Op, np.dtype[Any]]) -> np.dtype[Any] | None:
         op, dtype = key
-        found = self[key] = _dtype_on_ones(op, *[dtype] * len(op.inputs))
+        found = _dtype_on_ones(op, *[dtype] * len(op.inputs)) if dtype.kind == "f" else None
+        self[key] = found
         return found
 
 
-dtype_on_ones = _OfOneDtype()  # the dtype of an elementwise result by that of all operands
+# The dtype of an elementwise result by that of all operands; None also where those are no floats.
+float_on_ones = _OfFloats()
 
 
 @lru_cache(MOST)

@@ -121,7 +121,7 @@ class Trace(Level):
         "applies", "arrays", "blank", "blocked", "captured", "constants", "ended", "floor",
         "followed", "glance", "guards", "in_backward", "inside", "known", "line", "moved", "nodes",
         "notes", "origins", "outsiders", "owner", "pending", "pulls", "redirect", "regions",
-        "specs", "strided", "tensors", "where",
+        "shared", "specs", "strided", "tensors", "where",
     )  # fmt: skip
     traces = True
     long = 10_000  # records from which on a warning is given
@@ -154,6 +154,7 @@ class Trace(Level):
         self.captured: dict[int, Tensor] = {} if owner is None else owner.trace.captured
         self.outsiders: EscapeCheck = EscapeCheck() if owner is None else owner.trace.outsiders
         self.constants: dict[Any, int] = {}
+        self.shared: dict[Any, dict[str, Any]] = {}  # parameters of views, by what tells them
         # Of results, by `spec_key`, with the parameters, which keys may name by `id`.
         self.specs: dict[Any, tuple[Spec, dict[str, Any]]] = {}
         self.known: dict[tuple[Op, tuple[int, ...]], int] = {}  # see `computed`

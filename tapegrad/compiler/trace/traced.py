@@ -14,25 +14,28 @@ from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.trace import control_flow
 from tapegrad.compiler.trace.backward import swept
 from tapegrad.compiler.trace.custom_functions import applied
-from tapegrad.compiler.trace.likeness import broadcast, dtype_on_ones
+from tapegrad.compiler.trace.likeness import broadcast, float_on_ones
 from tapegrad.compiler.trace.trace import Trace, Untraceable, announce_long
 from tapegrad.compiler.trace.traced_storage import TracedStorage, TracedView, outside
 from tapegrad.dispatch.dispatch import called, promoted
 from tapegrad.dispatch.fast_path import public, traced
+from tapegrad.functions.indexing import simple_index
 from tapegrad.lift.levels import Level, below
 from tapegrad.lift.lifted_tensor import Lifted, attach_view, become
 from tapegrad.numpy_face.common import CALLS
 from tapegrad.ops.core import ELEMENTWISE, NO_PARAMS, Op
-from tapegrad.ops.elementwise import add, div, mul, sub
+from tapegrad.ops.elementwise import add, div, mul, sub, where
 from tapegrad.ops.linalg import matmul
-from tapegrad.ops.shape import alias, clone, to
+from tapegrad.ops.shape import alias, clone, getitem, to
 from tapegrad.ops.strided import write_view
 from tapegrad.tape import versions
+from tapegrad.tape.shape_table import Shape
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, place, wrap
 
 _new, _new_node, _new_storage = Tensor.__new__, Node.__new__, TracedStorage.__new__
 _SHOWN: Any = Tensor._a
+EXACT = 1 << 53  # up to which a float is a whole number
 
 
 class TensorTrace(Trace):
@@ -58,10 +61,10 @@ class TensorTrace(Trace):
         if self.inside is not None or self.redirect is not None:
             return None
         if op.view:
-            return self._quick_view(op, args[0], params)
-        nodes, moved, numbers = self.nodes, self.moved, False
+            return self._quick_view(op, args[0], self._shared(op, params), 3)
+        nodes, moved, numbers, alike = self.nodes, self.moved, False, True
         given: list[Any] = []
-        operands: list[Node] = []
+        first: Node | None = None
         for x in args:
             if type(x) is Traced:
                 if x._home is not None:
@@ -72,41 +75,38 @@ class TensorTrace(Trace):
                 position = lift.position
                 if moved:
                     position = moved.get(position, position)
-                given.append(position)
-                operands.append(nodes[position])
             elif type(x) is float or type(x) is int:
                 numbers = True
                 given.append(None)
+                continue
             elif type(x) is np.ndarray and x.dtype.kind == "f":
                 position = self.position(x)
-                given.append(position)
-                operands.append(nodes[position])
             else:
                 return None
-        if not operands:
+            given.append(position)
+            node = nodes[position]
+            if first is None:
+                first = node
+            elif node.dtype is not first.dtype or node.shape != first.shape:
+                alike = False
+        if first is None:
             return None
         recorded = current.tape.enabled
         if op.kind is ELEMENTWISE and not params:
-            kind, shape = operands[0].dtype, operands[0].shape
-            if kind.kind != "f":
+            shape: Shape | None = first.shape
+            if not alike:
+                shape = self._joint_shape(given, first)
+            dtype = float_on_ones[op, first.dtype]
+            if dtype is None or shape is None:
                 return None
-            for node in operands:
-                if node.dtype is not kind:
-                    return None
-                if node.shape != shape and node.shape:
-                    joint = broadcast(shape, node.shape) if shape else node.shape
-                    if joint is None:
-                        return None
-                    shape = joint
             if numbers:
                 for k, x in enumerate(args):
                     if given[k] is None:
                         # Zeros of both signs are equal.
-                        at = self.constants.get((x, kind)) if x else None
-                        given[k] = self._number(op, args, given, k, kind) if at is None else at
-            dtype = dtype_on_ones[op, kind]
+                        at = self.constants.get((x, first.dtype)) if x else None
+                        given[k] = self._number(op, args, given, k) if at is None else at
             positions = tuple(given)
-            if dtype is None or (self.strided and not self._in_order(positions)):
+            if self.strided and not self._in_order(positions):
                 return None
             key = op, positions
             found = self.known.get(key) if recorded else None
@@ -137,8 +137,42 @@ class TensorTrace(Trace):
         t._pos, t._home, t._s, t._lift = 0, None, -1, lift
         return t
 
-    def _quick_view(self, op: Op, x: Any, params: dict[str, Any]) -> Traced | None:
-        """Append a view of a Tensor of this trace."""
+    def _shared(self, op: Op, params: dict[str, Any]) -> dict[str, Any]:
+        """The first parameters like these: `Records` tells views apart by them."""
+        try:
+            return self.shared.setdefault((op, *params.items()), params)
+        except TypeError:  # slices have no hash
+            return params
+
+    def _joint_shape(self, given: list[Any], first: Node) -> Shape | None:
+        """The shape that operands of one dtype are broadcast to; None if they have none."""
+        shape = first.shape
+        for position in given:
+            node = first if position is None else self.nodes[position]
+            if node.dtype is not first.dtype:
+                return None
+            if node.shape != shape and node.shape:
+                joint = broadcast(shape, node.shape) if shape else node.shape
+                if joint is None:
+                    return None
+                shape = joint
+        return shape
+
+    def quick_item(self, x: Traced, key: Any) -> Traced | None:
+        """Append a view at an index, which is no element, if all about it is seen at once."""
+        index = simple_index(key)
+        if index is None or self.inside is not None or self.redirect is not None:
+            return None
+        parts = index[0][:-1]  # without dots
+        if len(parts) == len(x._lift.node.shape) and {int}.issuperset(map(type, parts)):
+            return None
+        params = self.shared.get(index[1])
+        if params is None:
+            params = self.shared[index[1]] = {"index": index[0]}
+        return self._quick_view(getitem, x, params, 1)
+
+    def _quick_view(self, op: Op, x: Any, params: dict[str, Any], above: int) -> Traced | None:
+        """Append a view of a Tensor of this trace, for callers so far above."""
         if type(x) is not Traced or self.moved:
             return None
         if x._home is not None:
@@ -146,29 +180,37 @@ class TensorTrace(Trace):
         lift = x._lift
         if lift.at is not self or (lift.chain and lift.version != lift.cell.version):
             return None
-        memory = self.memory(lift.position)
+        before = lift.position
+        memory = self.memory(before)
         try:
             seen = op.forward(memory, **params)
         except (TypeError, ValueError, IndexError):
             return None  # which the general path says
-        if type(seen) is not np.ndarray or versions.root(seen) is not versions.root(memory):
+        if type(seen) is not np.ndarray or (
+            seen.base is not memory  # nor, as is usual, what that is a view of
+            and (seen.base is None or seen.base is not memory.base)
+            and versions.root(seen) is not versions.root(memory)
+        ):
             return None
-        node = Node(op, (lift.position,), params, seen.shape, seen.dtype)
-        position = self.append(node, seen)
-        if lift.position in self.blank:
+        position = self.append(Node(op, (before,), params, seen.shape, seen.dtype), seen)
+        if before in self.blank:
             self.blank.add(position)
         if not current.tape.enabled:
             self.blocked.add(position)
         chain = (*lift.chain, (op, params))
-        t = tensor_of(TracedView(lift.cell, chain, position, 4))
+        t = tensor_of(TracedView(lift.cell, chain, position, above))
         attach_view(t, x, op, params)
         return t
 
-    def _number(self, op: Op, args: Any, given: list[Any], k: int, kind: np.dtype[Any]) -> int:
+    def _number(self, op: Op, args: Any, given: list[Any], k: int) -> int:
         """The record of operand k, a number beside records of one dtype."""
         x = args[k]
-        shown = [y if p is None else self.memory(p) for p, y in zip(given, args, strict=True)]
-        array = np.asarray(promoted(op, shown)[k])
+        kind = next(self.nodes[p].dtype for p in given if p is not None)
+        if op is not where and -EXACT <= x <= EXACT:
+            array = np.asarray(x, kind)  # as `promoted` does
+        else:
+            shown = [y if p is None else self.memory(p) for p, y in zip(given, args, strict=True)]
+            array = np.asarray(promoted(op, shown)[k])
         position = self.constant(array)
         if x and array.dtype == kind:
             self.constants[x, kind] = position
@@ -204,6 +246,14 @@ class Traced(Lifted):
     __rtruediv__ = _operator("__rtruediv__", div, True)
     __matmul__ = _operator("__matmul__", matmul, False)
     __rmatmul__ = _operator("__rmatmul__", matmul, True)
+
+    def __getitem__(self, key: Any) -> Any:
+        levels = current.tape.levels
+        if levels and levels[-1].traces:
+            found = levels[-1].quick_item(self, key)
+            if found is not None:
+                return found
+        return Tensor.__getitem__(self, key)
 
     @property
     def _a(self) -> np.ndarray:
