@@ -64,7 +64,9 @@ def called_by_programs() -> Iterator[tuple[str, Callable[[], object]]]:
         vector_interpreter,
     )
     from tapegrad.compiler.front import fastcall_stub
+    from tapegrad.compiler.front.jit import jit
     from tapegrad.compiler.ir.loop_nest import ADD, MAX, MIN, PROD, SUM
+    from tapegrad.compiler.lower.lower import LONG, STACK
 
     yield "programs", fastcall_stub.address
     yield "programs", vector_interpreter.address
@@ -80,6 +82,18 @@ def called_by_programs() -> Iterator[tuple[str, Callable[[], object]]]:
     def block(make: Callable[..., vector_blocks.Block], *args: Any) -> None:
         vector_blocks.load([make(*args)])
 
+    def interpreted(elements: int) -> None:
+        """The module of programs that are interpreted first, by whether the stack holds them."""
+
+        def f(x: Any) -> Any:
+            for _ in range(LONG):
+                x = x * np.sum(x)
+            return x
+
+        jit(f)(np.ones(elements))
+
+    yield "programs", partial(interpreted, 8)
+    yield "programs", partial(interpreted, STACK)
     yield "programs", partial(block, vector_blocks.copied, double)
     yield "programs", partial(block, vector_blocks.filled, double)
     for mode in (ADD, SUM, PROD, MAX, MIN):

@@ -115,9 +115,11 @@ def reads_others(tape: Tape, start: int, own: set[int]) -> bool:
 
 def read_from_before(tape: Tape, start: int) -> tuple[set[int], list[Tensor]]:
     """The older records and the leaves that the records from a position on read."""
+    if start >= tape.next:
+        return set(), []
     tape.sweeping += 1  # excludes compaction, which renumbers leaves
     try:
-        first = tape.index(start) if start < tape.next else len(tape)
+        first = tape.index(start)
         words = tape.words()[max(first, 0) :]
         codes = words[(words[:, WORD] & LISTED) == 0, IN0:SHAPE].ravel()
         used = set(codes[(codes < 0) | (codes < start) & (codes > 0)].tolist())

@@ -89,6 +89,7 @@ class FunctionEmitter:
         if buffer.kind == CONSTANT:
             value = self.schedule.constants[buffer.number]
             if value.size <= TEXTUAL and value.dtype.name in MEMORY:
+                self.module.embedded.add(buffer.number)
                 return f"@constant{buffer.number}"
             table = self.fresh()
             self.lines.append(f"{table} = load ptr, ptr @tapegrad_constants")
@@ -155,15 +156,15 @@ class FunctionEmitter:
         waiting, self.vectors = self.vectors, None
         if waiting is None or not waiting.count:
             return
-        module, constants = self.module, self.schedule.constants
-        constants.append(waiting.table())
+        module = self.module
+        module.interpreted_code.append(waiting.table())
         module.registers = max(module.registers, waiting.registers)
         module.interpreted += waiting.terms
         module.interpreted_time += waiting.time
         module.declared.add(vector_interpreter.DECLARATION)
         table = self.fresh()
         self.lines.append(f"{table} = load ptr, ptr @tapegrad_constants")
-        words = self._entry(table, len(constants) - 1)
+        words = self._entry(table, -len(module.interpreted_code))
         self.lines.append(
             f"call void @{vector_interpreter.SYMBOL}(ptr {words}, ptr %in, ptr %out, "
             f"ptr %scratch, ptr {table})"

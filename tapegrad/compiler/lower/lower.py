@@ -15,7 +15,7 @@ from tapegrad.compiler.ir.graph import Graph
 from tapegrad.compiler.ir.loop_nest import MEMORY
 from tapegrad.compiler.llvm.elementary import declarations, definitions
 from tapegrad.compiler.llvm.ssa import literal
-from tapegrad.compiler.lower.emit_function import TEXTUAL, FunctionEmitter
+from tapegrad.compiler.lower.emit_function import FunctionEmitter
 from tapegrad.compiler.lower.module_functions import LOOPING, TABLES, Functions
 from tapegrad.compiler.lower.vector_code import REGISTER_BYTES
 from tapegrad.compiler.schedule.fusion import Schedule
@@ -54,7 +54,11 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """
 
 
-COUNTED = {"@tapegrad_compiled = global ptr null", "@tapegrad_calls = global i64 0"}
+COUNTED = {
+    "@tapegrad_compiled = global ptr null",
+    "@tapegrad_calls = global i64 0",
+    "@tapegrad_scratch = global i64 0",
+}
 # How an interpreted program begins: it calls what it was compiled to, or counts its calls.
 PASSING_ON = f"""\
 %compiled = load atomic ptr, ptr @tapegrad_compiled acquire, align 8
@@ -85,6 +89,7 @@ class Lowered(NamedTuple):
     calls: list[Call | ExactNest | RoutineCall]
     shared: list[Shared]
     constants: list[np.ndarray]
+    ahead: int  # so many of them, of the interpreter, stand in front of number 0
     scratch: int
     calls_until_compiled: int = 0  # of a program whose nests are interpreted
 
@@ -120,11 +125,14 @@ class Module(Functions):
         texts = [self.treated(text) for text in self.texts]
         text = "\n".join([*preface, *texts, definitions(self.used), declarations(self.outlined)])
         ready = self.ready.module()
-        constants, scratch = schedule.constants, schedule.scratch
+        constants = [*reversed(self.interpreted_code), *schedule.constants]
         calls = 0
         if self.interpreted_time:
             calls = 1 + int(COMPILE_TIME * self.interpreted / self.interpreted_time)
-        return Lowered(text, ready, level, self.calls, self.shared, constants, scratch, calls)
+        return Lowered(
+            text, ready, level, self.calls, self.shared, constants, len(self.interpreted_code),
+            schedule.scratch, calls,
+        )  # fmt: skip
 
     def _length(self) -> int:
         """The number of operations in nests that may be interpreted."""
@@ -164,35 +172,35 @@ class Module(Functions):
 
     def _constants(self) -> list[str]:
         lines = []
-        for k, value in enumerate(self.schedule.constants):
-            if value.size <= TEXTUAL and value.dtype.name in MEMORY:
-                kind = MEMORY[value.dtype.name]
-                items = ", ".join(f"{kind} {literal(x, kind).name}" for x in value.ravel().tolist())
-                lines.append(
-                    f"@constant{k} = internal constant [{value.size} x {kind}] [{items}], align 64"
-                )
+        for k in sorted(self.embedded):
+            value = self.schedule.constants[k]
+            kind = MEMORY[value.dtype.name]
+            items = ", ".join(f"{kind} {literal(x, kind).name}" for x in value.ravel().tolist())
+            lines.append(
+                f"@constant{k} = internal constant [{value.size} x {kind}] [{items}], align 64"
+            )
         return lines
 
     def _entry(self, running: list[str]) -> str:
         scratch = self.schedule.scratch
-        taking = f"i64 {scratch}, i64 64" if WINDOWS else f"i64 64, i64 {scratch}"
         lines = [f"define i64 @{ENTRY}(ptr %in, ptr %out, ptr %given) #0 {{"]
-        first = "0"
+        first, size, room = "0", f"{scratch}", max(scratch, 1)
         if self.interpreted_time:
-            self.declared |= {
-                "@tapegrad_compiled = global ptr null",
-                "@tapegrad_calls = global i64 0",
-            }
+            # Programs that are interpreted from end to end differ in their constants alone: the
+            # machine code of one is that of all.
+            self.declared |= COUNTED
             lines += PASSING_ON
-            first = "interpreted"
+            first, size, room = "interpreted", "%size", STACK
+        taking = f"i64 {size}, i64 64" if WINDOWS else f"i64 64, i64 {size}"
         if scratch <= STACK:
-            lines.append(f"%scratch = alloca [{max(scratch, 1)} x i8], align 64")
+            lines.append(f"%scratch = alloca [{room} x i8], align 64")
             lines.append("br label %run")
         else:
             lines += [
                 "%none = icmp eq ptr %given, null",
                 "br i1 %none, label %take, label %have",
                 "take:",
+                *(["%size = load i64, ptr @tapegrad_scratch"] if self.interpreted_time else ()),
                 f"%taken = call ptr @{TAKE_ALIGNED}({taking})",
                 "%failed = icmp eq ptr %taken, null",
                 "br i1 %failed, label %full, label %have",

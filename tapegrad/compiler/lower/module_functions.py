@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from math import prod
 
+import numpy as np
+
 from tapegrad.compiler.codegen import gemm_fallback, math_runtime
 from tapegrad.compiler.codegen.loop_order import TERMS_MOST
 from tapegrad.compiler.codegen.loop_tiling import quick
@@ -59,6 +61,7 @@ class Functions:
         self.repeated = 0  # the depth of loops around the code being written
         self.calls: list[Call | ExactNest | RoutineCall] = []
         self.declared: set[str] = set()
+        self.embedded: set[int] = set()  # the constants that stand in the module
         self.shared: list[Shared] = []
         self.products: dict[Product, str] = {}
         self.uses: Counter[str] = Counter()  # of the functions of nests and routines
@@ -66,6 +69,7 @@ class Functions:
         self.interpreting = False  # whether nests are interpreted where that is possible
         self.registers_at = 0  # in scratch memory: where the interpreter's registers begin,
         self.registers = 0  # and how many there are
+        self.interpreted_code: list[np.ndarray] = []  # for the interpreter, in front of constants
         self.interpreted = 0  # operations of interpreted nests,
         self.interpreted_time = 0.0  # and the nanoseconds that they take, roughly
 

@@ -118,7 +118,11 @@ class Linked:
         ).value = self.number
         ctypes.c_void_p.from_address(
             engine.get_global_value_address("tapegrad_constants")
-        ).value = ctypes.addressof(table)
+        ).value = ctypes.addressof(table) + ctypes.sizeof(ctypes.c_void_p) * lowered.ahead
+
+        if lowered.calls_until_compiled:
+            place = engine.get_global_value_address("tapegrad_scratch")
+            ctypes.c_int64.from_address(place).value = lowered.scratch
 
     def when_it_pays(self, calls: int, work: Callable[[], None]) -> None:
         """Do something at one of the next calls: an interpreted program is to be compiled."""

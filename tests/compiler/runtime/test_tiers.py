@@ -65,6 +65,20 @@ def test_a_long_program_is_interpreted_until_compiling_pays(monkeypatch):
     near(jitted(X * 0.5), tg.grad(f)(X * 0.5))
 
 
+@pytest.mark.parametrize("elements", [30, lower.STACK])  # scratch memory on the stack, and not
+def test_programs_that_are_interpreted_share_their_machine_code(elements):
+    x = np.linspace(0.1, 0.9, elements)
+    constant = np.linspace(0.0, 1.0, 30)
+    chains = [random_chain(60, seed=1), random_chain(75, seed=2)]
+    functions = [chains[0], lambda x: chains[1](x + np.resize(constant, x.shape))]
+    texts = set()
+    for f in functions:
+        jitted = tg.jit(tg.grad(f))
+        near(jitted(x), tg.grad(f)(x))
+        texts.add(lower.Module(jitted.lower(x).graph, interpreting=True).lower().text)
+    assert len(texts) == 1
+
+
 def test_a_short_one_is_compiled_at_once(paying):
     jitted = tg.jit(lambda x: np.sin(x) * x)
     jitted(X)
