@@ -69,7 +69,11 @@ def likeness(
     if found is None:
         if len(_known) >= MOST:
             _known.clear()
-        found = _known[key] = _on_zeros(op, operands, arrays, params), params
+        if _along(op, params) and _strides(arrays[0]) is None and 0 not in operands[0].shape:
+            like = _on_small(op, operands[0], params)
+        else:
+            like = _on_zeros(op, operands, arrays, params)
+        found = _known[key] = like, params
     return found[0]
 
 
@@ -147,6 +151,11 @@ def _any_values_do(op: Op, kinds: set[str], params: dict[str, Any]) -> bool:
     return op.moves != "storage" and not overlaps(params.get("chain", ()))
 
 
+def _along(op: Op, params: dict[str, Any]) -> bool:
+    """Whether an operation reduces along dimensions, of which its parameters tell."""
+    return bool(op.reduces or op.axis == "reduce") and params.keys() == {"dim", "keepdim"}
+
+
 def _on_zeros(
     op: Op, operands: Sequence[Node], arrays: Sequence[np.ndarray | None], params: dict[str, Any]
 ) -> Likeness | None:
@@ -168,6 +177,19 @@ def _on_zeros(
         return None  # of a singular matrix it may lie otherwise
     dims = tuple(sorted(range(found.ndim), key=lambda d: -found.strides[d]))
     return Likeness(spec, dims) if found.transpose(dims).flags.c_contiguous else None
+
+
+def _on_small(op: Op, operand: Node, params: dict[str, Any]) -> Likeness | None:
+    """What a reduction along dimensions gives: each of them stays, goes, or is one element then.
+
+    On many elements its forward would load the kernels for large arrays.
+    """
+    small = range(2, 2 + len(operand.shape))  # extents, all different
+    found = _on_zeros(op, [Node(None, (), {}, tuple(small), operand.dtype)], [None], params)
+    if found is None or found.dims is not None:
+        return found
+    extents = {1: 1, **dict(zip(small, operand.shape, strict=True))}
+    return Likeness(Spec(tuple([extents[n] for n in found.spec.shape]), found.spec.dtype))
 
 
 def _zeros_like(operand: Node, array: np.ndarray | None) -> np.ndarray:
