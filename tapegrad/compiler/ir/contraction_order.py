@@ -104,7 +104,11 @@ def contracted(graph: Graph, blocked: Container[int] = ()) -> Rewritten:
 
 def may_contract(nodes: list[Node]) -> bool:
     """Whether there is anything to look at."""
-    return any(_is_product(node) for node in nodes) and any(map(_is_sum, nodes))
+    return (
+        any(_is_product(node) for node in nodes)
+        and any(map(_is_sum, nodes))
+        and any(node.size >= LEAST for node in nodes)
+    )
 
 
 def _is_product(node: Node) -> bool:

@@ -40,6 +40,8 @@ def rerolled(graph: Graph, blocked: Container[int] = ()) -> Rewritten:
         if len(graph.nodes) < SAVED:
             break
         live = reached(graph, graph.roots())
+        if sum(live) < SAVED:
+            break
         records = Records(graph, live, blocked)
         plan = _best(records, notes)
         if plan is None:

@@ -11,6 +11,7 @@ from tapegrad.autograd.pullback import Values, fit
 from tapegrad.base.call_site import user_place
 from tapegrad.compiler.ir.control_ops import REGION, Bundle
 from tapegrad.compiler.trace import control_vjp
+from tapegrad.compiler.trace.repeated_sweeps import swept_like
 from tapegrad.compiler.trace.rewrite_swept import rewritten
 from tapegrad.compiler.trace.trace import Trace
 from tapegrad.compiler.trace.trace_redirect import redirected
@@ -54,6 +55,11 @@ def _accumulate(adjoints: dict[int, Any], position: int, g: Any) -> None:
 def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
     """Sweep in reverse over the records between the targets and the roots."""
     leads = _leading(trace, adjoints, targets)
+    swept_like(trace, adjoints, targets, leads, lambda: _by_rules(trace, adjoints, targets, leads))
+
+
+def _by_rules(trace: Trace, adjoints: dict[int, Any], targets: set[int], leads: set[int]) -> None:
+    """Sweep by the rules of the records."""
     wanted = leads.__contains__
     known: dict[int, Tensor] = {}
     parts: dict[int, dict[int, Tensor]] = {}

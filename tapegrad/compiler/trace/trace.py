@@ -121,7 +121,7 @@ class Trace(Level):
         "applies", "arrays", "blank", "blocked", "captured", "constants", "ended", "floor",
         "followed", "glance", "guards", "in_backward", "inside", "known", "line", "moved", "nodes",
         "notes", "origins", "outsiders", "owner", "pending", "pulls", "redirect", "regions",
-        "shared", "specs", "strided", "tensors", "where",
+        "shared", "specs", "strided", "sweeps", "tensors", "where",
     )  # fmt: skip
     traces = True
     long = 10_000  # records from which on a warning is given
@@ -158,6 +158,7 @@ class Trace(Level):
         # Of results, by `spec_key`, with the parameters, which keys may name by `id`.
         self.specs: dict[Any, tuple[Spec, dict[str, Any]]] = {}
         self.known: dict[tuple[Op, tuple[int, ...]], int] = {}  # see `computed`
+        self.sweeps: dict[Any, Any] = {}  # see `repeated_sweeps`
         self.pulls: dict[int, Pull] = {}  # of the records that a `Function` made
         self.moved: dict[int, int] = {}  # records that were re-rolled, and what they are now
         self.notes: list[str] = []  # see `Graph.notes`
@@ -225,7 +226,11 @@ class Trace(Level):
         found = self.arrays[position]
         if found is None:
             node = self.nodes[position]
-            found = self.arrays[position] = np.empty(node.shape, node.dtype)
+            if node.op is not None and getattr(node.op, "view", False):
+                found = node.op.forward(self.memory(node.args[0]), **node.params)
+            else:
+                found = np.empty(node.shape, node.dtype)
+            self.arrays[position] = found
             self.blank.add(position)
         return found
 
@@ -514,6 +519,7 @@ class Trace(Level):
         self.tensors = {p: t for p, t in self.tensors.items() if p < to_nodes}
         self.known = {key: p for key, p in self.known.items() if p < to_nodes}
         self.pulls = {p: pull for p, pull in self.pulls.items() if p < to_nodes}
+        self.sweeps.clear()
         self.blocked = {p for p in self.blocked if p < to_nodes}
         self.followed = {p for p in self.followed if p < to_nodes}
         self.moved = {p: q for p, q in self.moved.items() if q < to_nodes}
