@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.abstract_array import AbstractArray, filler
 from tapegrad.base.call_site import line_of, user_place
+from tapegrad.base.size import Size
 from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.trace import control_flow
 from tapegrad.compiler.trace.backward import swept
@@ -272,6 +273,18 @@ class Traced(Lifted):
     @_a.setter
     def _a(self, shown: np.ndarray) -> None:
         _SHOWN.__set__(self, shown)
+
+    # What has that shape need not be made for these.
+
+    @property
+    def shape(self) -> Size:
+        """The shape, a tuple."""
+        return Size(self._lift.node.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._lift.node.shape)
 
     @staticmethod
     def _tapegrad_run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
