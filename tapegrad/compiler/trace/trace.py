@@ -38,7 +38,7 @@ from tapegrad.compiler.trace.likeness import Likeness, in_order, likeness
 from tapegrad.dispatch.dispatch import called as go
 from tapegrad.lift.levels import Level
 from tapegrad.lift.lifted_tensor import Lifted
-from tapegrad.ops.core import ELEMENTWISE, Op, Spec
+from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import alias
 from tapegrad.tape import versions
 from tapegrad.tape.tape import current
@@ -156,7 +156,7 @@ class Trace(Level):
         self.constants: dict[Any, int] = {}
         self.shared: dict[Any, dict[str, Any]] = {}  # parameters of views, by what tells them
         # Of results, by `spec_key`, with the parameters, which keys may name by `id`.
-        self.specs: dict[Any, tuple[Spec, dict[str, Any]]] = {}
+        self.specs: dict[Any, tuple[Likeness, dict[str, Any]]] = {}
         self.known: dict[tuple[Op, tuple[int, ...]], int] = {}  # see `computed`
         self.sweeps: dict[Any, Any] = {}  # see `repeated_sweeps`
         self.pulls: dict[int, Pull] = {}  # of the records that a `Function` made
@@ -300,12 +300,9 @@ class Trace(Level):
             position = self._view(op, args, params)
         elif not op.view and (like := self._likeness(op, args, params)) is not None:
             position = self.append(Node(op, args, params, *like.spec), None)
-            if like.dims is not None:
-                self.arrays[position] = like.memory()
-                self.blank.add(position)
-                self.strided.add(position)
-            elif not any(self.nodes[a].dtype.kind == "i" for a in args):  # whose values decide
-                self.specs[self.spec_key(op, args, params)] = like.spec, params
+            self._lay(position, like)
+            if not any(self.nodes[a].dtype.kind == "i" for a in args):  # whose values decide
+                self.specs[self.spec_key(op, args, params)] = like, params
         else:
             found = go(op, tuple([self.wrapped(a) for a in args]), params)
             value = found._a
@@ -315,6 +312,13 @@ class Trace(Level):
         if not current.tape.enabled:
             self.blocked.add(position)
         return position
+
+    def _lay(self, position: int, like: Likeness) -> None:
+        """Give a result memory that is not in C order."""
+        if like.dims is not None:
+            self.arrays[position] = like.memory()
+            self.blank.add(position)
+            self.strided.add(position)
 
     def spec_key(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> Any:
         """What decides on the spec of a result, unless values do."""

@@ -62,7 +62,7 @@ class TensorTrace(Trace):
         if self.inside is not None or self.redirect is not None:
             return None
         if op.view:
-            return self._quick_view(op, args[0], self._shared(op, params), 3)
+            return self._quick_view(op, args[0], self._shared(op, params), 4)
         nodes, moved, numbers, alike = self.nodes, self.moved, False, True
         given: list[Any] = []
         first: Node | None = None
@@ -93,11 +93,13 @@ class TensorTrace(Trace):
         if first is None:
             return None
         recorded = current.tape.enabled
-        if op.kind is ELEMENTWISE and not params:
-            shape: Shape | None = first.shape
+        elementwise = op.kind is ELEMENTWISE and not params
+        shape: Any = first.shape
+        dtype: Any = first.dtype
+        if elementwise:
             if not alike:
                 shape = self._joint_shape(given, first)
-            dtype = float_on_ones[op, first.dtype]
+            dtype = float_on_ones[op, dtype]
             if dtype is None or shape is None:
                 return None
             if numbers:
@@ -106,17 +108,17 @@ class TensorTrace(Trace):
                         # Zeros of both signs are equal.
                         at = self.constants.get((x, first.dtype)) if x else None
                         given[k] = self._number(op, args, given, k) if at is None else at
-            positions = tuple(given)
-            if self.strided and not self._in_order(positions):
+        elif numbers:
+            return None
+        positions, like = tuple(given), None
+        key = op, positions
+        found = self.known.get(key) if recorded and elementwise else None
+        if found is None and (not elementwise or (self.strided and not self._in_order(positions))):
+            seen = self.specs.get(self.spec_key(op, positions, params))
+            if seen is None:
                 return None
-            key = op, positions
-            found = self.known.get(key) if recorded else None
-        else:
-            positions = tuple(given)
-            like = None if numbers else self.specs.get(self.spec_key(op, positions, params))
-            if like is None:
-                return None
-            ((shape, dtype), _), found, key = like, None, None
+            like = seen[0]
+            shape, dtype = like.spec
         if found is None:
             node = _new_node(Node)
             node.op, node.args, node.params, node.value = op, positions, params, None
@@ -124,9 +126,11 @@ class TensorTrace(Trace):
             nodes += (node,)  # nothing comes in between, as it might at a call
             self.arrays += (None,)
             found = len(nodes) - 1
+            if like is not None:
+                self._lay(found, like)
             if not recorded:
                 self.blocked.add(found)
-            elif key is not None:
+            elif elementwise:
                 self.known[key] = found
             if found == self.long:
                 announce_long()
@@ -170,7 +174,7 @@ class TensorTrace(Trace):
         params = self.shared.get(index[1])
         if params is None:
             params = self.shared[index[1]] = {"index": index[0]}
-        return self._quick_view(getitem, x, params, 1)
+        return self._quick_view(getitem, x, params, 3)
 
     def _quick_view(self, op: Op, x: Any, params: dict[str, Any], above: int) -> Traced | None:
         """Append a view of a Tensor of this trace, for callers so far above."""
