@@ -16,7 +16,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test native native-off native-forced lint peers peers-compared peers-torch \
+.PHONY: help demo test native native-off native-forced bounds lint peers peers-compared peers-torch \
 	distributed bench examples scripts autograd-suite torch-suite torch-samples array-api build docs \
 	wheel-test clean fuzz faults
 .DELETE_ON_ERROR:
@@ -25,6 +25,7 @@ help:
 	@echo "make demo      look at a tape, fit a small model, compile the fit"
 	@echo "make test      all tests that need no other autodiff library"
 	@echo "make native    tests of behaviour without native code, and with all that there is"
+	@echo "make bounds    derivatives of @njit functions whose indices Numba checks"
 	@echo "make lint      ruff and mypy"
 	@echo "make peers     tests against PyTorch, JAX, autograd and nutpie (installs them), and the"
 	@echo "               behavioural tests run on PyTorch itself: they state its rules"
@@ -60,6 +61,12 @@ BEHAVIOUR := tests/test_seeds*.py tests/test_tensor*.py tests/functions tests/di
 native: native-off native-forced
 native-off native-forced: native-%: $(INSTALLED)-dev
 	$(PY) -m pytest -n $(JOBS) --native=$* $(BEHAVIOUR)
+
+# What a program allocates and frees differs where each index is checked.
+BOUNDS := $(addprefix tests/njit/test_,constructs.py nopython_calls.py nopython_matrices.py \
+	late_checks.py tabulation.py outer_vectorization.py)
+bounds: $(INSTALLED)-dev
+	NUMBA_BOUNDSCHECK=1 $(PY) -m pytest -n $(JOBS) $(BOUNDS)
 
 lint: $(INSTALLED)-dev
 	$(PY) -m ruff check .

@@ -1,9 +1,13 @@
 """Compare a reverse sweep with forward mode, and that with differences."""
 
 import numpy as np
+from numba import config
 
 from tapegrad.njit import call_words
 from tapegrad.njit.evaluation import Evaluator
+
+# With NUMBA_BOUNDSCHECK=1 the checks of a trip stay in it, and no table is made of what it reads.
+BOUNDS_CHECKED = bool(config.BOUNDSCHECK)
 
 
 def copied(args):

@@ -11,7 +11,7 @@ from tapegrad.njit import call_words
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import program_of
 from tapegrad.njit.values import LANES
-from tests.njit.checking import check, floats
+from tests.njit.checking import BOUNDS_CHECKED, check, floats
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
 rng = np.random.default_rng(3)
@@ -161,6 +161,10 @@ def test_gradients_for_any_number_of_trips(f, n):
 @pytest.mark.parametrize("length", [1, 4, LANES + 3])
 def test_rows_that_are_shorter_than_the_loop(length):
     args = (np.cos(np.arange(LANES + 3.0)), length)
+    if BOUNDS_CHECKED and length < LANES + 3:
+        with pytest.raises(IndexError):
+            tg.grad(beyond_rows)(*args)
+        return
     check(beyond_rows, args, compiled=True)
     assert is_vectorized(beyond_rows, args)
 

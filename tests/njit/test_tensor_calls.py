@@ -32,7 +32,7 @@ def waves_of_arrays(x, k):
 
 @njit(["float64(float64[:])", "float64(float64)"])
 def declared(x):
-    return np.sum(np.square(x)) * 2.0
+    return np.sum(np.square(x) * np.full(1, 2.0))
 
 
 @njit("float64(UniTuple(float64, 2), int64)")
