@@ -39,9 +39,12 @@ PARALLEL = "parallel"  # the attribute of a comparison on which a `prange` loop 
 
 
 class Unsupported(NotImplementedError):
-    """What cannot be differentiated; if it is `located`, with its place in the user's source."""
+    """What cannot be differentiated; if it is `located`, with its place in the user's source.
 
-    located = False
+    If it `explains`, it says more than why a statement was left to Numba.
+    """
+
+    located = explains = False
 
 
 class Table(NamedTuple):

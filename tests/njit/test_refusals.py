@@ -253,6 +253,24 @@ def test_active_values_in_records_and_dictionaries_are_refused(f):
         tg.grad(njit(f), 2)(0.5, parts, weights)
 
 
+def test_fields_between_elements_are_refused():
+    packed = np.ones(3, [("weight", float), ("n", "i4")])
+
+    @njit
+    def total(x, parts):
+        return np.sum(parts.weight) * x
+
+    with pytest.raises(NotImplementedError, match="a field of 8 bytes of records of 12: align"):
+        tg.grad(total)(0.5, packed)
+    assert tg.grad(total)(0.5, packed.astype(np.dtype(packed.dtype.descr, align=True))) == 3.0
+
+    weights = Dict()
+    weights["w"] = packed["weight"]
+    held = njit(lambda x, weights: x * weights["w"][1])
+    with pytest.raises(RuntimeError, match=r"the compiled sweep of .* raised"):
+        tg.grad(held)(0.5, weights)
+
+
 def test_containers_that_python_owns_are_refused():
     @njit
     def first(x, values):

@@ -277,7 +277,11 @@ class _Compilation:
             yield builder.ptrtoint(array.data, WORD)
             yield from (builder.extract_value(array.shape, d) for d in range(t.ndim))
             for d in range(t.ndim) if t.layout != "C" else ():
-                yield builder.sdiv(builder.extract_value(array.strides, d), WORD(size))
+                stride = builder.extract_value(array.strides, d)
+                rest = builder.srem(stride, WORD(size))
+                with builder.if_then(builder.icmp_signed("!=", rest, WORD(0)), likely=False):
+                    builder.ret(WORD(1))  # strides are counted in elements here
+                yield builder.sdiv(stride, WORD(size))
         elif isinstance(t, types.List):
             items = listobj.ListInstance(self.context, builder, t, value)
             yield from (builder.ptrtoint(items.data, WORD), items.size)

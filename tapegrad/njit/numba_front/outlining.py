@@ -66,6 +66,9 @@ class Outlining(Lists):
         target = s.target if isinstance(s, ir.Assign) else None
         given: dict[str, NumbaIR] = {}
         body = [*self._definitions(value, given), s]
+        for record in (getattr(self.type(v), "dtype", None) for v in given.values()):
+            if isinstance(record, types.Record) and target is not None:
+                self._require_even(record, self.type(target))
         statement = Statement(
             tuple(body), tuple(given.values()), target, self.typed.types, self.typed.calls,
             self.typed.divides_as_numpy, self.typed.checks_bounds,
@@ -75,6 +78,18 @@ class Outlining(Lists):
         ops = self._called(statement, args, writes, effects, refusal, once=known)
         if target is not None and components(self.type(target)):
             self.assign(target, (ops, self.type(target)))
+
+    @staticmethod
+    def _require_even(record: NumbaType, t: NumbaType) -> None:
+        """Refuse fields of records that do not lie a number of elements apart."""
+        if isinstance(t, types.Array) and not is_opaque(t) and t.layout != "C":
+            size = t.dtype.bitwidth // 8 if t.dtype != types.boolean else 1
+            if record.size % size:
+                error = Unsupported(
+                    f"a field of {size} bytes of records of {record.size}: align them"
+                )
+                error.explains = True
+                raise error
 
     def calls_function(self, s: NumbaIR) -> bool:
         """Whether a statement calls a function of the user's, which may be left to Numba as one."""

@@ -87,8 +87,8 @@ class Translation(Outlining):
                 del self.code.blocks[label]
             try:
                 self.outline(s, str(refusal))
-            except Unsupported:
-                raise refusal from None
+            except Unsupported as other:
+                raise (self.located(other, s) if other.explains else refusal) from None
 
     def located(self, error: Unsupported, s: NumbaIR) -> Unsupported:
         """The error with the function, the line and what stands there."""
