@@ -57,6 +57,11 @@ def copied(x: Any) -> Any:
             for key, value in x.items() if isinstance(x, Dict) else enumerate(x):
                 made[key] = copied(value)
         return made
+    if isinstance(getattr(x, "_numba_type_", None), types.ClassInstanceType):
+        name = type(x).__name__
+        raise Unsupported(
+            f"a function that writes into its argument, a `{name}`, which has no copy"
+        )
     return x
 
 

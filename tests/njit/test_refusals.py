@@ -286,6 +286,29 @@ def test_containers_that_python_owns_are_refused():
         tg.grad(same, has_aux=True)(0.5, "text")
 
 
+@numba.experimental.jitclass([("count", numba.float64)])
+class Counter:
+    def __init__(self):
+        self.count = 3.0
+
+
+def test_objects_that_are_written_are_refused():
+    @njit
+    def read(x, counter):
+        return x * counter.count
+
+    @njit
+    def counted(x, counter):
+        counter.count += 1.0
+        return x * counter.count
+
+    counter = Counter()
+    assert tg.grad(read)(2.0, counter) == 3.0
+    with pytest.raises(NotImplementedError, match="a `Counter`, which has no copy"):
+        tg.grad(counted)(2.0, counter)
+    assert counter.count == 3.0
+
+
 def test_what_python_shall_run_is_refused():
     @njit
     def reads_clock(x):
