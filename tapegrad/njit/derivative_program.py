@@ -23,6 +23,7 @@ from tapegrad.njit.call_words import FORMAT, followed
 from tapegrad.njit.checkpoints import StateSweep, checkpoints_of
 from tapegrad.njit.dual_emitter import DualEmitter
 from tapegrad.njit.forward_sweep import ForwardSweep
+from tapegrad.njit.idle_trips import leave_out_idle_trips
 from tapegrad.njit.late_checks import check_divisors_late
 from tapegrad.njit.loop_arrays import ForwardAlone
 from tapegrad.njit.numba_front.components import components
@@ -134,6 +135,8 @@ class DerivativeProgram:
         chosen = range(len(function.results)) if request.whole else range(1)
         activity = Activity(function, request.arguments, chosen)
         self.depends = _active(function, activity)
+        if not request.checkpoints and self.vectorizes:
+            leave_out_idle_trips(function, activity)
         plan = ReversePlan(function, activity, request.restores)
         return SweepFrame(function, activity, plan, emitter, request.value, request.moved)
 

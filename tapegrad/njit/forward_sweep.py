@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tapegrad.njit.idle_trips import is_at
 from tapegrad.njit.sweep_frame import FULL, RAISED, Stack, SweepFrame
 from tapegrad.njit.values import Block, Loop, Value
 
@@ -63,15 +64,16 @@ class ForwardSweep:
         """Begin a trip with room for its slot; on leaving a loop, the number of slots in use."""
         emitter, frame = self.emitter, self.frame
         stack = self.stack(block.loop)
-        if stack is not None and block.is_header and stack.loop.count is None:
-            trip = emitter.integer("iadd", [emitter.get(stack.base), frame.now[stack.loop.number]])
-            self.ensure(stack, emitter.integer("iadd", [trip, emitter.const(1, "i64")]))
+        if stack is not None and block.is_header and stack.grows_in_trips:
+            self._ensure_next(stack)
+        for inner, mark in frame.marks(block.loop if block.is_header else None):
+            emitter.put(mark, emitter.get(inner.top))
         left = self.stack(block.leaves)
         if left is not None:
             emitter.put(left.top, self._slots(left, left.base, left.loop.trips[block]))
         if stack is not None and block.predecessors == [stack.loop.header]:
             for v in stack.delayed:
-                self._push(v, stack)
+                self._push(v, stack, frame.now[v])
 
     def _slots(self, stack: Stack, base: Any, trips: Value) -> Any:
         """How many slots are in use after so many trips."""
@@ -83,8 +85,8 @@ class ForwardSweep:
         stack = self.stack(loop)
         if stack is not None:
             self.emitter.put(stack.base, self.emitter.get(stack.top))
-            if stack.loop.count is not None:
-                self.ensure(stack, self._slots(stack, stack.top, stack.loop.count))
+            if stack.most is not None:
+                self.ensure(stack, self._slots(stack, stack.top, stack.most))
 
     def ensure(self, stack: Stack, need: Any) -> None:
         """Have room for so many slots."""
@@ -92,20 +94,25 @@ class ForwardSweep:
         columns = len(stack.columns)
         self.emitter.ensure(k, stack.buffer, stack.capacity, need, columns, stack.by_slot, FULL)
 
+    def _ensure_next(self, stack: Stack) -> None:
+        """Have room for one more slot."""
+        emitter = self.emitter
+        trip = emitter.integer("iadd", [emitter.get(stack.base), self.frame.now[stack.loop.number]])
+        self.ensure(stack, emitter.integer("iadd", [trip, emitter.const(1, "i64")]))
+
     def _keep(self, v: Value, block: Block) -> None:
         """Keep a value where the plan says so."""
         if v in self.frame.variables:
             self.emitter.put(self.frame.variables[v], self.frame.now[v])
         stack = self.stack(block.loop)
-        if stack is not None and v in stack.columns and v not in stack.delayed:
-            self._push(v, stack)
+        if stack is not None and v in stack.columns and v not in stack.waiting:
+            self._push(v, stack, self.frame.now[v])
 
-    def _push(self, v: Value, stack: Stack) -> None:
+    def _push(self, v: Value, stack: Stack, x: Any) -> None:
         emitter = self.emitter
         slot = emitter.integer("iadd", [emitter.get(stack.base), self.frame.now[stack.loop.number]])
         at = stack.place(v, slot, emitter)
-        x, moves = self.frame.now[v], self.frame.moves(v)
-        emitter.push(stack.loop.index, at, stack.columns[v], x, moves)
+        emitter.push(stack.loop.index, at, stack.columns[v], x, self.frame.moves(v))
 
     def _instruction(self, v: Value) -> None:
         emitter, frame = self.emitter, self.frame
@@ -155,3 +162,31 @@ class ForwardSweep:
         ]
         for cell, x in given:
             self.emitter.put(cell, x)
+        loop = block.loop
+        if loop is None or loop.idle_paths is None:
+            return
+        if (block, following) in loop.idle_paths.ends:
+            self._keep_at_end(block, following)
+        if following is loop.header:
+            self._drop_idle(loop)
+
+    def _drop_idle(self, loop: Loop) -> None:
+        """Take off the stacks of loops inside what an idle trip has kept."""
+        emitter, number = self.emitter, loop.number
+        after = number.args[loop.header.predecessors.index(loop.latch)]
+        for inner, mark in self.frame.marks(loop):
+            idle = emitter.apply("eq", self.frame.value(after), self.frame.now[number])
+            tops = emitter.get(mark), emitter.get(inner.top)
+            emitter.put(inner.top, emitter.select(idle, *tops))
+
+    def _keep_at_end(self, block: Block, following: Block) -> None:
+        """Keep what waits until it is known that a trip is not idle."""
+        if (stack := self.stack(block.loop)) is None:
+            return
+        if stack.grows_at_ends:
+            self._ensure_next(stack)
+        k = following.predecessors.index(block)
+        for v in stack.late:
+            if is_at(v, (block, following)):
+                x = v.args[k] if v in following.phis else v
+                self._push(v, stack, self.frame.value(x))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tapegrad.njit.three_address_code import FLOATS
+from tapegrad.njit.three_address_code import FLOATS, CodeBlock
 from tapegrad.njit.values import Block, Function, Value
 
 MOVED = ("store", "alloc", "call")  # what no side may do
@@ -130,3 +130,41 @@ def _rename(function: Function, branch: Branch) -> None:
             loop.blocks.add(block)
         loop.latch = block if loop.latch in gone else loop.latch
         loop.preheader = block if loop.preheader in gone else loop.preheader
+
+
+def branch_on(function: Function, choice: Value) -> None:
+    """Let a branch choose between two numbers: the other way round."""
+    block = choice.home
+    at = block.instructions.index(choice)
+    condition, a, b = choice.args
+    label = max(x.label for x in function.blocks) + 1
+    side, meeting = Block(label), Block(label + 1)
+    for k, new in enumerate((side, meeting)):
+        new.code, new.loop, new.dominator = CodeBlock(new.label), block.loop, block
+        function.blocks.insert(function.blocks.index(block) + 1 + k, new)
+    meeting.instructions = block.instructions[at + 1 :]
+    for v in meeting.instructions:
+        v.block = meeting
+    del block.instructions[at:]
+    meeting.terminator, meeting.operands = block.terminator, block.operands
+    meeting.successors, meeting.predecessors = block.successors, [side, block]
+    for s in meeting.successors:
+        s.predecessors = [meeting if p is block else p for p in s.predecessors]
+    side.successors, side.predecessors = [meeting], [block]
+    block.terminator, block.operands, block.successors = "branch", [condition], [side, meeting]
+    choice.op, choice.args, choice.block = "phi", [a, b], meeting
+    meeting.phis = [choice]
+    _put_after(function, block, side, meeting)
+
+
+def _put_after(function: Function, block: Block, side: Block, meeting: Block) -> None:
+    """Let a block that meets again behind a block take its place for what comes after."""
+    for k, other in enumerate(function.blocks):
+        other.index = k
+        if other.dominator is block and other not in (side, meeting):
+            other.dominator = meeting
+    for loop in function.loops:
+        if block in loop.blocks:
+            loop.blocks |= {side, meeting}
+        loop.latch = meeting if loop.latch is block else loop.latch
+        loop.preheader = meeting if loop.preheader is block else loop.preheader

@@ -60,10 +60,18 @@ class ReversePlan:
             self.weight[loop] = GROWTH**loop.depth
         self.counters = {loop.number for loop in function.loops}
         # Memory of which nothing is loaded again.
-        self.fixed: set[Value] = set() if restores else set(self.memory.stores)
+        self.fixed = set(self.memory.stores) if not restores else self._left_as_it_is()
         self.saved: dict[Value, Value] = {}  # by the store: what it overwrites
         while not self._settled():
             pass
+
+    def _left_as_it_is(self) -> set[Value]:
+        """Memory that trips write into which the reverse sweep leaves out."""
+        idle = [x.idle_paths.blocks for x in self.function.loops if x.idle_paths is not None]
+        return {
+            memory for memory, stores in self.memory.stores.items()
+            if any(s.home in blocks for s in stores for blocks in idle)
+        }  # fmt: skip
 
     # -- questions of the sweeps -------------------------------------------------------------
 
@@ -75,6 +83,11 @@ class ReversePlan:
             v.active or v in self.saved or self.activity.stores_active(v)
             for v in block.instructions
         )
+
+    def sources(self, block: Block) -> list[Block]:
+        """The predecessors that the reverse sweep may go to."""
+        idle = None if block.loop is None else block.loop.idle_paths
+        return block.predecessors if idle is None else idle.sources.get(block, block.predecessors)
 
     def child(self, outer: Loop | None, block: Block) -> Loop:
         """The loop around a block that lies in another one directly."""
@@ -323,9 +336,9 @@ class ReversePlan:
             if block.leaves not in self.idle:
                 self._commit(block.leaves.trips[block], place)
                 self._need_of_threads(block.leaves)
-        elif len(block.predecessors) > 1 and not block.is_header and not self.skipped(block):
+        elif len(self.sources(block)) > 1 and not block.is_header and not self.skipped(block):
             sides = self.sides(block)
-            if sides is not None:
+            if sides is not None and self.sources(block) is block.predecessors:
                 kept = self._wanted(sides[0], place)
                 if self._cost(kept) <= self.weight[block.loop]:
                     self.merges[block] = Merge(*sides)
@@ -347,7 +360,11 @@ class ReversePlan:
         for phi in block.phis:
             if phi.attribute == "predecessor":
                 return phi
-        numbers = [self.function.const(k, "i64") for k in range(len(block.predecessors))]
+        sources = self.sources(block)
+        numbers = [
+            self.function.const(sources.index(p) if p in sources else 0, "i64")
+            for p in block.predecessors
+        ]
         phi = self.function.value("phi", numbers, "i64", "predecessor", block)
         block.phis.append(phi)
         return phi

@@ -8,7 +8,7 @@ from typing import Any
 from tapegrad.njit.adjoints_aside import Aside, Places
 from tapegrad.njit.checkpoints import Checkpoints
 from tapegrad.njit.partials import is_row, operand, partials
-from tapegrad.njit.reverse_plan import AT_HAND
+from tapegrad.njit.reverse_plan import AT_HAND, Merge
 from tapegrad.njit.sweep_frame import SweepFrame
 from tapegrad.njit.threaded_loops import ENDED, ThreadedLoop, ThreadedLoops
 from tapegrad.njit.three_address_code import ELEMENTS, FLOATS
@@ -173,7 +173,7 @@ class ReverseSweep:
             self._next_trip(block, incoming)
         elif len(block.predecessors) == 1:
             emitter.jump(f"r{block.predecessors[0].label}")
-        elif block not in self.plan.merges:
+        elif block not in self.plan.merges and len(self.plan.sources(block)) > 1:
             assert block.dominator is not None
             emitter.jump(f"r{block.dominator.label}")
         else:
@@ -235,10 +235,15 @@ class ReverseSweep:
             self.threads[loop].reverse(self)
             emitter.jump(f"r{loop.preheader.label}")
             return
+        skipped = self._skipped(loop, trips)
+        if skipped is not None:
+            emitter.put(frame.counters[loop], emitter.integer("isub", [trips, skipped]))
         if (stack := frame.stacks.get(loop)) is not None:
             used = emitter.integer("iadd", [trips, emitter.const(stack.extra, "i64")])
             base = emitter.integer("isub", [emitter.get(stack.top), used])
             emitter.put(stack.top, base)
+            if skipped is not None:
+                base = emitter.integer("iadd", [base, skipped])
             emitter.put(stack.base, base)
         header = f"r{block.predecessors[0].label}"
         places = Places(loop, self.plan)
@@ -251,6 +256,13 @@ class ReverseSweep:
             emitter.branch(nothing, f"r{loop.preheader.label}", header)
         else:
             emitter.jump(header)
+
+    def _skipped(self, loop: Loop, trips: Any) -> Any:
+        """How many trips are all but the last one, if its reverse leaves adjoints of zero."""
+        if loop.idle_paths is None or not loop.idle_paths.forgets or not self._only_carries(loop):
+            return None
+        one = self.emitter.const(1, "i64")
+        return self.emitter.integer("isub", [trips, self.emitter.integer("imin", [trips, one])])
 
     def _only_carries(self, loop: Loop) -> bool:
         """Whether adjoints of zero behind a loop mean that its reverse does nothing.
@@ -292,20 +304,27 @@ class ReverseSweep:
 
     def _part(self, block: Block, incoming: list[tuple[Value, Any]]) -> None:
         """To the predecessor that control came from."""
-        emitter, merge = self.emitter, self.plan.merges[block]
-        x = self.value(merge.value)
-        labels = [emitter.label("from") for _ in block.predecessors]
+        emitter, sources = self.emitter, self.plan.sources(block)
+        labels = [emitter.label("from") for _ in sources]
+        if len(sources) == 1:
+            emitter.jump(*labels)
+        else:
+            self._choose(self.plan.merges[block], labels)
+        for source, label in zip(sources, labels):
+            emitter.start(label)
+            for phi, g in incoming:
+                self.add(phi.args[block.predecessors.index(source)], g)
+            emitter.jump(f"r{source.label}")
+
+    def _choose(self, merge: Merge, labels: list[str]) -> None:
+        """Go on at one of some labels."""
+        emitter, x = self.emitter, self.value(merge.value)
         if merge.first is None and len(labels) > 2:
             emitter.switch(x, labels)
         elif merge.first is None:
             emitter.branch(emitter.apply("eq", x, emitter.const(0, "i64")), *labels)
         else:
             emitter.branch(x, *(labels if merge.first else labels[::-1]))
-        for k, (source, label) in enumerate(zip(block.predecessors, labels)):
-            emitter.start(label)
-            for phi, g in incoming:
-                self.add(phi.args[k], g)
-            emitter.jump(f"r{source.label}")
 
     # -- instructions ------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 from tapegrad.njit import runtime_text
 from tapegrad.njit.activity import Activity, depending
 from tapegrad.njit.emitter import Emitter
+from tapegrad.njit.idle_trips import kept_at_ends
 from tapegrad.njit.partials import is_row
 from tapegrad.njit.reverse_plan import ReversePlan
 from tapegrad.njit.three_address_code import FLOATS, Unsupported
@@ -39,6 +40,12 @@ class Stack:
         delayed = loop.count is not None and not plan.read_in_header.intersection(in_header)
         self.delayed = set(in_header) if delayed else set[Value]()
         self.extra = 0 if delayed else 1
+        self.late = kept_at_ends(loop, kept)
+        self.waiting = self.delayed.union(self.late)
+        # As many slots as it may take are there before the loop, or each one where it is needed.
+        self.most = loop.count if loop.idle_paths is None else loop.idle_paths.most
+        self.grows_at_ends = self.most is None and 0 < len(self.late) == len(kept)
+        self.grows_in_trips = self.most is None and not self.grows_at_ends
         self.buffer, self.capacity = Emitter.cell(emitter, "ptr"), Emitter.cell(emitter, "i64")
         # Slots in use before the loop, and at its beginning this time.
         self.top, self.base = emitter.cell("i64", True), emitter.cell("i64", True)
@@ -107,6 +114,16 @@ class SweepFrame:
                     self.stacks[loop] = Stack(loop, kept, plan, emitter)
                 self.counters[loop] = emitter.cell("i64", True)
             self.variables = {v: self.cell(v) for v in plan.variables}
+        self._marks = {loop: self._marked(loop) for loop in function.loops}
+
+    def _marked(self, loop: Loop) -> list[tuple[Stack, Any]]:
+        blocks = () if loop.idle_paths is None else loop.idle_paths.blocks
+        inner = [s for x, s in self.stacks.items() if x is not loop and x.header in blocks]
+        return [(stack, self.emitter.cell("i64")) for stack in inner]
+
+    def marks(self, loop: Loop | None) -> list[tuple[Stack, Any]]:
+        """The stacks of the loops that idle trips go through; what each held before the trip."""
+        return [] if loop is None else self._marks[loop]
 
     def moves(self, v: Value) -> bool:
         """Whether a value has a tangent, or memory that it leads to; adjoints have."""

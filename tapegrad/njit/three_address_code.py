@@ -7,8 +7,8 @@ it is in memory says the element type of a load or a store.
 ===============  ==================================================================================
 ``copy``         a name for a value
 a row's name     the elementwise operation of that row, on floats; comparisons, on integers too
-``iadd`` ...     integers; with the attribute ``nsw`` a sum, difference or product of an index
-                 that cannot overflow
+``iadd`` ...     integers; with the attribute ``nsw`` a sum, difference or product that does not
+                 overflow: of an index, or of signed integers of the user's, as in Numba
 ``wrap``         an index as Python counts it: a negative one from the end
 ``not band`` ..  conditions
 ``select``       one of two integers, by a condition (of floats it is the row ``where``)

@@ -88,6 +88,23 @@ class SharedTrips(NamedTuple):
     copied: tuple[Value, ...]
 
 
+class IdlePaths(NamedTuple):
+    """The paths of trips that the reverse sweep leaves out.
+
+    All `blocks` on them; of blocks where they meet others, which is the last thing that a trip
+    does, the `sources`: the predecessors that are on those others.  The `ends` are the edges on
+    which a trip turns out not to be idle, or the loop is left.  A loop `forgets` if nothing that a
+    trip hands on has an adjoint before the last trip that is not idle; `most` is how many trips it
+    has, if that is known before.
+    """
+
+    blocks: frozenset[Block]
+    sources: dict[Block, list[Block]]
+    ends: list[tuple[Block, Block]]
+    forgets: bool
+    most: Value | None
+
+
 class Loop:
     """A loop: one block before it, one that goes back, and a block for each exit."""
 
@@ -106,6 +123,8 @@ class Loop:
         self.width = 1  # of the vectors in it
         self.shared: SharedTrips | None = None  # among threads, if they can be
         self.sequential = ""  # why not, if they should be
+        # Of a loop whose `trip` is a number among those trips alone that are not idle.
+        self.idle_paths: IdlePaths | None = None
 
     def __hash__(self) -> int:
         return self.header.label  # see `Value`

@@ -45,6 +45,8 @@ _CONDITIONS: dict[Any, str] = {
     operator.and_: "band", operator.or_: "bor", operator.xor: "bxor",
 }  # fmt: skip
 COMPARISONS = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
+# Of signed integers: Numba tells LLVM that these do not overflow.
+_OVERFLOWS = {operator.add, operator.sub, operator.mul}
 _DIVISIONS = {operator.truediv, operator.floordiv, operator.mod}
 
 
@@ -363,7 +365,8 @@ class Writer:
                 return self.shifted(*values)
             if f in (operator.floordiv, operator.mod):
                 return self.divided(*values)[f is operator.mod]
-        return self.emit(_INTEGERS[f], values, "i64")
+        signed = types.unliteral(result).signed and f in _OVERFLOWS
+        return self.emit(_INTEGERS[f], values, "i64", "nsw" if signed else None)
 
     def power(self, x: Operand, n: int) -> Operand:
         """A power whose exponent is known, by products."""
