@@ -110,34 +110,8 @@ kn = elementwise("kn", Lazy("kn"), n=_none_in("kn", "order"), domain=ORDERS, to_
 hyp1f1: Op = elementwise("hyp1f1", Lazy("hyp1f1"), domain=POSITIVE, to_float=True,
                          a=_none_in("hyp1f1", "parameters"), b=_none_in("hyp1f1", "parameters"),
                          x=lambda a, b, x: a / b * hyp1f1(a + 1, b + 1, x))
-# fmt: on
 ROWS = (
-    gamma,
-    rgamma,
-    loggamma,
-    gammasgn,
-    beta,
-    betaln,
-    betainc,
-    betaincc,
-    binom,
-    poch,
-    rel_entr,
-    kl_div,
-    erfcinv,
-    erfi,
-    dawsn,
-    exp10,
-    exp1,
-    expi,
-    expn,
-    jv,
-    yv,
-    yn,
-    iv,
-    ive,
-    kv,
-    kve,
-    kn,
-    hyp1f1,
-)  # fmt: skip
+    gamma, rgamma, loggamma, gammasgn, beta, betaln, betainc, betaincc, binom, poch, rel_entr,
+    kl_div, erfcinv, erfi, dawsn, exp10, exp1, expi, expn, jv, yv, yn, iv, ive, kv, kve, kn, hyp1f1,
+)
+# fmt: on
