@@ -21,7 +21,7 @@ class ControlFlow:
         made = {label: Block(label) for label in code.blocks}
         for label, raw in code.blocks.items():
             block = made[label]
-            block.code, block.terminator = raw, raw.terminator
+            block.code, block.terminator = raw.copy(), raw.terminator
             block.successors = [made[s] for s in raw.successors]
         self._labels = len(made)
         self.entry = made[code.entry]

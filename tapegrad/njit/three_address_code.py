@@ -117,6 +117,13 @@ class CodeBlock:
         """Say how the block ends."""
         self.terminator, self.operands, self.successors = kind, operands, list(successors)
 
+    def copy(self) -> CodeBlock:
+        """The same block, which may be changed."""
+        found = CodeBlock(self.label)
+        found.end(self.terminator, self.operands, *self.successors)
+        found.instructions = list(self.instructions)
+        return found
+
 
 class Parameter(NamedTuple):
     """A component of an argument: its name, its type, the argument's number, its own suffix."""

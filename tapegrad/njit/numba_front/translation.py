@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import operator
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,7 @@ from tapegrad.njit.three_address_code import (
 )
 
 ITERATORS = (types.EnumerateType, types.ZipType, *INDEXED_ITERATORS)
+_codes: weakref.WeakKeyDictionary[Dispatcher, dict[Kinds, Code]] = weakref.WeakKeyDictionary()
 _STATEMENTS = {
     "Print": "`print`",
     "SetAttr": "an assignment to an attribute",
@@ -400,8 +402,15 @@ Translation.translate = staticmethod(translated)
 def code_of(f: Dispatcher, kinds: Kinds) -> Code:
     """The code of a function for arguments of given types, and what was inlined into it.
 
-    Arrays that it returns are new, and in C order.
+    Arrays that it returns are new, and in C order.  Blocks are copied before they are changed.
     """
+    known = _codes.setdefault(f, {})
+    if kinds not in known:
+        known[kinds] = _new_code(f, kinds)
+    return known[kinds]
+
+
+def _new_code(f: Dispatcher, kinds: Kinds) -> Code:
     code = Code()
     entry = code.block()
     given: list[Found] = []
