@@ -106,7 +106,7 @@ class Code(Block):
             lower, upper = _form(scalar_form("maximum")), _form(scalar_form("minimum"))
             return _value(upper(lower(operands[0], operands[1]), operands[2]))
         if name in scipy_calls.SCIPY:
-            return scipy_calls.call(name, operands[0]).value
+            return scipy_calls.call(name, *operands).value
         links = chain(name, "all" if self.short and kind == "double" else "none")
         chosen, test = links[0 if self.guarded else -1]
         if test:

@@ -15,20 +15,24 @@ from tapegrad.ops.core import by_code
 from tapegrad.ops.elementwise import Lazy
 
 SCIPY = {op.name: op.forward.name for op in by_code if op.in_c and isinstance(op.forward, Lazy)}
+# How many floats each takes, by SciPy's name.
+COUNTS = {SCIPY[op.name]: len(op.inputs) for op in by_code if op.name in SCIPY}
 PREFIX = "tapegrad_special_"
 ATTRIBUTES = "nounwind willreturn memory(none)"
 
 
-def call(name: str, x: Operand) -> Operand:
-    """The result of an operation on a float."""
-    # The second argument is Cython's own: whether to look for an override, of which there is none.
-    given = [widen(x).value, Value("0", "i32")]
+def call(name: str, *operands: Operand) -> Operand:
+    """The result of an operation on floats."""
+    # The last argument is Cython's own: whether to look for an override, of which there is none.
+    given = [*(widen(x).value for x in operands), Value("0", "i32")]
+    x = operands[0]
     return narrow(Operand(x.block, x.block.call(PREFIX + SCIPY[name], "double", given)), x)
 
 
 def declaration(symbol: str) -> str:
     """LLVM text that declares one of SciPy's functions."""
-    return f"declare double @{symbol}(double, i32) {ATTRIBUTES}"
+    floats = "double, " * COUNTS[symbol.removeprefix(PREFIX)]
+    return f"declare double @{symbol}({floats}i32) {ATTRIBUTES}"
 
 
 def offer(*texts: str) -> None:
@@ -47,10 +51,10 @@ def _offer() -> None:
 @cache
 def addresses() -> dict[str, int]:
     """Where SciPy's functions are, by the symbols that LLVM text has for them."""
-    signature = b"double (double, int __pyx_skip_dispatch)"
     of = capsules("scipy.special.cython_special")
     found = {}
-    for name in SCIPY.values():
+    for name, count in COUNTS.items():
+        signature = b"double (%bint __pyx_skip_dispatch)" % (b"double, " * count)
         for variant in (name, f"__pyx_fuse_0{name}", f"__pyx_fuse_1{name}"):
             if variant in of and of[variant][0] == signature:
                 found[PREFIX + name] = of[variant][1]

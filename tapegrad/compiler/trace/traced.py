@@ -164,12 +164,12 @@ class TensorTrace(Trace):
         return shape
 
     def quick_item(self, x: Traced, key: Any) -> Traced | None:
-        """Append a view at an index, which is no element, if all about it is seen at once."""
+        """Append a view at an index, which is no element nor of one, if all is seen at once."""
         index = simple_index(key)
         if index is None or self.inside is not None or self.redirect is not None:
             return None
-        parts = index[0][:-1]  # without dots
-        if len(parts) == len(x._lift.node.shape) and {int}.issuperset(map(type, parts)):
+        parts, shape = index[0][:-1], x._lift.node.shape  # without dots
+        if not shape or (len(parts) == len(shape) and {int}.issuperset(map(type, parts))):
             return None
         params = self.shared.get(index[1])
         if params is None:

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compat.autograd.scipy.special import betaln
+from tapegrad.compat.autograd.scipy import special
 from tapegrad.compat.autograd.scipy.stats._continuous import Continuous
 
 
 def _density(z: Any, a: Any, b: Any) -> Any:
-    return (a - 1) * np.log(z) + (b - 1) * np.log1p(-z) - betaln(a, b)
+    return (a - 1) * np.log(z) + (b - 1) * np.log1p(-z) - special.betaln(a, b)
 
 
 _beta = Continuous("beta", _density, 2, upper=1.0)
