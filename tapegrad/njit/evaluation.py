@@ -99,7 +99,7 @@ class Evaluator:
         found = []
         for k in chosen:
             for leaf in call_words.leaves(args[k]):
-                number = isinstance(leaf, float | int | np.generic | np.ndarray)
+                number = isinstance(leaf, call_words.NUMBERS)
                 dtype = np.asarray(leaf).dtype if number else type(leaf).__name__
                 if not number or np.dtype(dtype).newbyteorder("=") not in FLOATS:
                     kind = np.dtype(dtype).kind if number else ""
