@@ -274,23 +274,15 @@ done:
 # references in it.
 BOXES = """\
 define internal ptr @box(ptr %boxes, ptr %left, i64 %size) noinline {
-  %ok = call i1 @charge(ptr %left, i64 1, i64 %size)
-  br i1 %ok, label %some, label %none
+  %q = call ptr @take(ptr %boxes, ptr %left, i64 1, i64 %size, i1 false)
+  %failed = icmp eq ptr %q, null
+  br i1 %failed, label %done, label %some
 some:
-  %all = add i64 %size, 16
-  %p = call ptr @malloc(i64 %all)
-  %failed = icmp eq ptr %p, null
-  br i1 %failed, label %none, label %list
-list:
-  %next = load ptr, ptr %boxes
-  store ptr %next, ptr %p
-  %drop.at = getelementptr i64, ptr %p, i64 1
+  %drop.at = getelementptr i64, ptr %q, i64 -1
   store ptr null, ptr %drop.at
-  store ptr %p, ptr %boxes
-  %q = getelementptr i8, ptr %p, i64 16
+  br label %done
+done:
   ret ptr %q
-none:
-  ret ptr null
 }
 
 define internal void @drop_boxes(ptr %boxes) noinline {
@@ -302,12 +294,12 @@ head:
 body:
   %next = load ptr, ptr %p
   store ptr %next, ptr %boxes
-  %drop.at = getelementptr i64, ptr %p, i64 1
+  %q = getelementptr i8, ptr %p, i64 64
+  %drop.at = getelementptr i64, ptr %q, i64 -1
   %drop = load ptr, ptr %drop.at
   %nothing = icmp eq ptr %drop, null
   br i1 %nothing, label %free, label %some
 some:
-  %q = getelementptr i8, ptr %p, i64 16
   call void %drop(ptr %q)
   br label %free
 free:
