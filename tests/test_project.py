@@ -40,8 +40,8 @@ LAYERS = (
     {"nn", "linalg", "special", "fft"},
     {"lift"},
     {"transforms"},
-    {"optimize", "optim", "compat", "distributed"},
-    {"scipy"},
+    {"optimize", "optim", "distributed", "scipy"},
+    {"compat"},
     {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
     {"compiler.llvm"},
     {"compiler.ir"},

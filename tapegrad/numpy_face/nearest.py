@@ -55,7 +55,7 @@ NEAREST: dict[str, str] = {
     "`tapegrad.linalg.eigvals(t)`, which is complex",
     "scipy.integrate.trapezoid": "`np.trapezoid(y, x)`",
     "scipy.sparse": "`A @ t`, `tapegrad.scipy.sparse.csr_array((t, indices, indptr))`",
-    "scipy.stats": "the formula of the density itself",
+    "scipy.stats": "`tapegrad.scipy.stats`",
     "scipy.interpolate.interp1d": "`np.interp(t, x, y)`",
 }
 

@@ -21,7 +21,7 @@ from tapegrad.ops.elementwise import (
     sign,
     where,
 )
-from tapegrad.ops.special import digamma
+from tapegrad.ops.special import digamma, gamma_density, lgamma
 
 ORDERS = (range(1, 4), POSITIVE)
 
@@ -36,6 +36,13 @@ def _none_in(name: str, argument: str) -> NotImplementedYet:
 def _beta_density(a: Any, b: Any, x: Any) -> Any:
     """That of the beta distribution."""
     return exp((a - 1) * log(x) + (b - 1) * log1p(-x) - betaln(a, b))
+
+
+def _t_density(df: Any, t: Any) -> Any:
+    """That of Student's distribution."""
+    half = (df + 1) / 2
+    scale = lgamma(half) - lgamma(df / 2) - 0.5 * log(math.pi * df)
+    return exp(scale - half * log1p(t * t / df))
 
 
 def _expn_slope(n: Any, x: Any) -> Any:
@@ -66,6 +73,21 @@ betainc = scipy_row("betainc", Lazy("betainc"), domain=(POSITIVE, POSITIVE, (0.1
 betaincc = scipy_row("betaincc", Lazy("betaincc"), domain=(POSITIVE, POSITIVE, (0.1, 0.9)),
                      a=_none_in("betaincc", "parameters"), b=_none_in("betaincc", "parameters"),
                      x=lambda a, b, x: -_beta_density(a, b, x))
+betaincinv = scipy_row("betaincinv", Lazy("betaincinv"), domain=(POSITIVE, POSITIVE, (0.1, 0.9)),
+                       a=_none_in("betaincinv", "parameters"),
+                       b=_none_in("betaincinv", "parameters"),
+                       q=lambda a, b, y: 1 / _beta_density(a, b, y))
+gammaincinv = scipy_row("gammaincinv", Lazy("gammaincinv"), domain=(range(1, 4), (0.1, 0.9)),
+                        a=_none_in("gammaincinv", "parameter"),
+                        q=lambda a, y: 1 / gamma_density(a, y))
+gammainccinv = scipy_row("gammainccinv", Lazy("gammainccinv"), domain=(range(1, 4), (0.1, 0.9)),
+                         a=_none_in("gammainccinv", "parameter"),
+                         q=lambda a, y: -1 / gamma_density(a, y))
+stdtr = scipy_row("stdtr", Lazy("stdtr"), domain=(range(1, 4), (-2.0, 2.0)),
+                  df=_none_in("stdtr", "degrees of freedom"), t=_t_density)
+stdtrit = scipy_row("stdtrit", Lazy("stdtrit"), domain=(range(1, 4), (0.1, 0.9)),
+                    df=_none_in("stdtrit", "degrees of freedom"),
+                    q=lambda df, y: 1 / _t_density(df, y))
 binom = scipy_row("binom", Lazy("binom"), domain=((3.0, 5.0), POSITIVE),
                   n=lambda n, k, y: y * (digamma(n + 1) - digamma(n - k + 1)),
                   k=lambda n, k, y: y * (digamma(n - k + 1) - digamma(k + 1)))
@@ -111,7 +133,8 @@ hyp1f1: Op = scipy_row("hyp1f1", Lazy("hyp1f1"), domain=POSITIVE,
                        a=_none_in("hyp1f1", "parameters"), b=_none_in("hyp1f1", "parameters"),
                        x=lambda a, b, x: a / b * hyp1f1(a + 1, b + 1, x))
 ROWS = (
-    gamma, rgamma, loggamma, gammasgn, beta, betaln, betainc, betaincc, binom, poch, rel_entr,
-    kl_div, erfcinv, erfi, dawsn, exp10, exp1, expi, expn, jv, yv, yn, iv, ive, kv, kve, kn, hyp1f1,
+    gamma, rgamma, loggamma, gammasgn, beta, betaln, betainc, betaincc, betaincinv, gammaincinv,
+    gammainccinv, stdtr, stdtrit, binom, poch, rel_entr, kl_div, erfcinv, erfi, dawsn, exp10, exp1,
+    expi, expn, jv, yv, yn, iv, ive, kv, kve, kn, hyp1f1,
 )
 # fmt: on

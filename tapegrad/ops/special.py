@@ -114,7 +114,7 @@ def _polygamma(n: Any, x: Any, out: Any = None) -> Any:
         return np.asarray(np.where(n == 0, _psi(x), value) if np.any(n == 0) else value)
 
 
-def _gamma_density(a: Any, x: Any) -> Any:
+def gamma_density(a: Any, x: Any) -> Any:
     """That of the gamma distribution of shape a."""
     return exp(xlogy(a - 1, x) - x - lgamma(a))
 
@@ -199,14 +199,14 @@ zeta: Op = elementwise(
     singular="It is infinite at s = 1, and at whole numbers q from 0 down; NaN where s < 1.",
 )
 igamma = elementwise(
-    "igamma", Lazy("gammainc"), a=_none_in_first("igamma"), x=_gamma_density,
+    "igamma", Lazy("gammainc"), a=_none_in_first("igamma"), x=gamma_density,
     domain=(range(1, 4), POSITIVE), to_float=True, inplace=True,
     doc="The regularized lower incomplete gamma function.",
     example=("tg.igamma(tg.tensor(1.0), tg.tensor(1.0))", "tensor(0.6321)"),
 )
 igammac = elementwise(
     "igammac", Lazy("gammaincc"), a=_none_in_first("igammac"),
-    x=lambda a, x: -_gamma_density(a, x),
+    x=lambda a, x: -gamma_density(a, x),
     domain=(range(1, 4), POSITIVE), to_float=True, inplace=True,
     doc="The regularized upper incomplete gamma function: 1 - `igamma`.",
     example=("tg.igammac(tg.tensor(1.0), tg.tensor(1.0))", "tensor(0.3679)"),

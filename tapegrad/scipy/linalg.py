@@ -13,7 +13,6 @@ from typing import Any as _Any
 
 import numpy as _np
 
-from tapegrad.compat.autograd.scipy.linalg import solve_banded, solve_sylvester, sqrtm
 from tapegrad.functions import factorizations as _factorizations
 from tapegrad.functions import lu as _lu
 from tapegrad.functions import matrices as _matrices
@@ -30,6 +29,7 @@ from tapegrad.functions.shapes import unsqueeze as _unsqueeze
 from tapegrad.numpy_face.common import floating as _floating
 from tapegrad.scipy.either import for_tensors as _for_tensors
 from tapegrad.scipy.either import theirs as _theirs
+from tapegrad.scipy.matrix_equations import solve_banded, solve_sylvester, sqrtm
 from tapegrad.tensor import Tensor, tensor_of
 
 __all__ = [

@@ -11,7 +11,6 @@ from typing import Any as _Any
 
 import numpy as _np
 
-from tapegrad.compat.autograd.scipy.signal import convolve as _windows
 from tapegrad.functions import fourier as _fourier
 from tapegrad.functions.arguments import all_dims as _all_dims
 from tapegrad.functions.complex_parts import conj as _conj
@@ -19,6 +18,7 @@ from tapegrad.functions.elementwise import mul as _mul
 from tapegrad.functions.shapes import flip as _flip
 from tapegrad.functions.shapes import narrow as _narrow
 from tapegrad.numpy_face.common import floating as _floating
+from tapegrad.scipy.convolution import convolve as _windows
 from tapegrad.scipy.either import for_tensors as _for_tensors
 from tapegrad.scipy.either import theirs as _theirs
 from tapegrad.tensor import Tensor, tensor_of

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compat.autograd.extend import defvjp, primitive
 from tapegrad.compat.autograd.misc.flatten import flatten
 from tapegrad.compat.autograd.numpy import array
 from tapegrad.compat.autograd.operators import make_vjp
-from tapegrad.compat.autograd.scipy._rules import scipy
+from tapegrad.scipy.either import theirs
+from tapegrad.transforms.primitives import defvjp, primitive
 
 
 def __getattr__(name: str) -> Any:
@@ -29,7 +29,7 @@ def __getattr__(name: str) -> Any:
 
 @primitive
 def _solved(func: Any, y0: Any, t: Any, args: Any, options: Any) -> Any:
-    return scipy("integrate.odeint")(func, y0, t, args, **options)
+    return theirs("scipy.integrate", "odeint")(func, y0, t, args, **options)
 
 
 def odeint(func: Any, y0: Any, t: Any, args: Any = (), **options: Any) -> Any:

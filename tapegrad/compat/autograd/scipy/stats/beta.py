@@ -1,4 +1,4 @@
-"""The beta distribution, with the functions of `scipy.stats.beta`.
+"""The beta distribution, as autograd has it: `tapegrad.scipy.stats.beta`.
 
 >>> import tapegrad.compat.autograd.scipy.stats.beta as beta
 >>> from tapegrad.compat.autograd import grad
@@ -6,21 +6,11 @@
 1.333333
 """
 
-from __future__ import annotations
+from tapegrad.scipy.stats import beta as _beta
 
-from typing import Any
-
-import numpy as np
-
-from tapegrad.compat.autograd.scipy import special
-from tapegrad.compat.autograd.scipy.stats._continuous import Continuous
-
-
-def _density(z: Any, a: Any, b: Any) -> Any:
-    return (a - 1) * np.log(z) + (b - 1) * np.log1p(-z) - special.betaln(a, b)
-
-
-_beta = Continuous("beta", _density, 2, upper=1.0)
-cdf, logcdf, logpdf, pdf = _beta.cdf, _beta.logcdf, _beta.logpdf, _beta.pdf
+cdf = _beta.cdf
+logcdf = _beta.logcdf
+logpdf = _beta.logpdf
+pdf = _beta.pdf
 
 __all__ = ["cdf", "logcdf", "logpdf", "pdf"]

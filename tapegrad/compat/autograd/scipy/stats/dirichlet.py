@@ -1,4 +1,4 @@
-"""The Dirichlet distribution, with the functions of `scipy.stats.dirichlet`.
+"""The Dirichlet distribution, as autograd has it: `tapegrad.scipy.stats.dirichlet`.
 
 >>> import numpy as np
 >>> import tapegrad.compat.autograd.scipy.stats.dirichlet as dirichlet
@@ -7,50 +7,22 @@
 array([4., 4.])
 """
 
-from __future__ import annotations
+from typing import Any as _Any
 
-from typing import Any
+from tapegrad.scipy.stats import dirichlet as _dirichlet
 
-import numpy as np
-
-from tapegrad.compat.autograd.scipy import special
-from tapegrad.compat.autograd.scipy._rules import composed, scipy
+logpdf = _dirichlet.logpdf
+pdf = _dirichlet.pdf
 
 
-@composed("stats.dirichlet.logpdf")
-def logpdf(x: Any, alpha: Any) -> Any:
-    """The logarithm of the density; the parts that sum up to 1 lie along the first dimension.
-
-    >>> import numpy as np
-    >>> from tapegrad.compat.autograd.scipy.stats import dirichlet
-    >>> float(dirichlet.logpdf(np.array([0.5, 0.5]), np.array([1.0, 1.0])))
-    0.0
-    """
-    weights = (alpha - 1) * np.log(x).T
-    total = special.gammaln(np.sum(alpha)) - np.sum(special.gammaln(alpha))
-    return np.sum(weights, axis=-1) + total
-
-
-@composed("stats.dirichlet.pdf")
-def pdf(x: Any, alpha: Any) -> Any:
-    """The density.
-
-    >>> import numpy as np
-    >>> from tapegrad.compat.autograd.scipy.stats import dirichlet
-    >>> float(dirichlet.pdf(np.array([0.5, 0.5]), np.array([1.0, 1.0])))
-    1.0
-    """
-    return np.exp(logpdf(x, alpha))
-
-
-def rvs(alpha: Any, size: Any = 1, random_state: Any = None) -> Any:
-    """Random numbers.
+def rvs(alpha: _Any, size: _Any = 1, random_state: _Any = None) -> _Any:
+    """Random numbers, which SciPy draws.
 
     >>> from tapegrad.compat.autograd.scipy.stats import dirichlet
     >>> dirichlet.rvs([1.0, 1.0]).shape
     (1, 2)
     """
-    return scipy("stats.dirichlet.rvs")(alpha, size, random_state)
+    return _dirichlet.rvs(alpha, size, random_state)
 
 
 __all__ = ["logpdf", "pdf", "rvs"]

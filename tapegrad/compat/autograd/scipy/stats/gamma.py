@@ -1,4 +1,4 @@
-"""The gamma distribution, with the functions of `scipy.stats.gamma`.
+"""The gamma distribution, as autograd has it: `tapegrad.scipy.stats.gamma`.
 
 >>> import tapegrad.compat.autograd.scipy.stats.gamma as gamma
 >>> from tapegrad.compat.autograd import grad
@@ -6,21 +6,11 @@
 0.0
 """
 
-from __future__ import annotations
+from tapegrad.scipy.stats import gamma as _gamma
 
-from typing import Any
-
-import numpy as np
-
-from tapegrad.compat.autograd.scipy import special
-from tapegrad.compat.autograd.scipy.stats._continuous import Continuous
-
-
-def _density(z: Any, a: Any) -> Any:
-    return (a - 1) * np.log(z) - z - special.gammaln(a)
-
-
-_gamma = Continuous("gamma", _density, 1)
-cdf, logcdf, logpdf, pdf = _gamma.cdf, _gamma.logcdf, _gamma.logpdf, _gamma.pdf
+cdf = _gamma.cdf
+logcdf = _gamma.logcdf
+logpdf = _gamma.logpdf
+pdf = _gamma.pdf
 
 __all__ = ["cdf", "logcdf", "logpdf", "pdf"]

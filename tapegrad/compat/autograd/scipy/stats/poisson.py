@@ -1,4 +1,4 @@
-"""The Poisson distribution, with the functions of `scipy.stats.poisson`; `mu` is differentiable.
+"""The Poisson distribution, as autograd has it: `tapegrad.scipy.stats.poisson`.
 
 >>> import tapegrad.compat.autograd.scipy.stats.poisson as poisson
 >>> from tapegrad.compat.autograd import grad
@@ -6,21 +6,10 @@
 0.5
 """
 
-from __future__ import annotations
+from tapegrad.scipy.stats import poisson as _poisson
 
-from typing import Any
-
-import numpy as np
-
-from tapegrad.compat.autograd.scipy._rules import elementwise
-
-
-def _slope(y: Any, k: Any, mu: Any) -> Any:
-    return np.where(np.asarray(k) % 1 == 0, k / mu - 1, 0.0)
-
-
-logpmf = elementwise("stats.poisson.logpmf", None, _slope)
-pmf = elementwise("stats.poisson.pmf", None, lambda y, k, mu: y * _slope(y, k, mu))
-cdf = elementwise("stats.poisson.cdf", None, lambda y, k, mu: -pmf(np.floor(k), mu))
+cdf = _poisson.cdf
+logpmf = _poisson.logpmf
+pmf = _poisson.pmf
 
 __all__ = ["cdf", "logpmf", "pmf"]

@@ -1,0 +1,55 @@
+"""`scipy.stats` for Tensors: distributions, whose functions are differentiable in all arguments.
+
+Each takes what SciPy's takes: parameters of shape, then `loc` and `scale`, by place or by name.
+
+>>> import numpy as np, tapegrad as tg
+>>> x = np.array([0.5, 1.5, 4.0])
+>>> likelihood = lambda scale: np.sum(tg.scipy.stats.expon.logpdf(x, scale=scale))
+>>> tg.grad(likelihood)(2.0)
+0.0
+>>> tg.jit(tg.grad(likelihood))(1.0)
+3.0
+"""
+
+from typing import Any as _Any
+
+from tapegrad.scipy.either import theirs as _theirs
+from tapegrad.scipy.stats.continuous import (
+    beta,
+    cauchy,
+    chi2,
+    expon,
+    f,
+    gamma,
+    gennorm,
+    gumbel_l,
+    gumbel_r,
+    halfcauchy,
+    halfnorm,
+    invgamma,
+    laplace,
+    logistic,
+    lognorm,
+    norm,
+    pareto,
+    rayleigh,
+    skewnorm,
+    t,
+    truncnorm,
+    uniform,
+    vonmises,
+    weibull_min,
+)
+from tapegrad.scipy.stats.discrete import bernoulli, betabinom, binom, geom, nbinom, poisson
+from tapegrad.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal
+
+__all__ = [
+    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "f", "gamma",
+    "gennorm", "geom", "gumbel_l", "gumbel_r", "halfcauchy", "halfnorm", "invgamma", "laplace",
+    "logistic", "lognorm", "multinomial", "multivariate_normal", "nbinom", "norm", "pareto",
+    "poisson", "rayleigh", "skewnorm", "t", "truncnorm", "uniform", "vonmises", "weibull_min",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> _Any:
+    return _theirs("scipy.stats", name)

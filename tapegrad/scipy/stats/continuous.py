@@ -1,0 +1,271 @@
+"""Distributions with a density: one row each, at location 0 and scale 1."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapegrad.scipy import special
+from tapegrad.scipy.stats.distribution import Continuous
+
+LOG_TWO_PI = math.log(2 * math.pi)
+ROOT_TWO = math.sqrt(2.0)
+POSITIVE: Any = {"support": (0.0, np.inf), "inside": 1.0}
+
+
+def _log_normal_density(z: Any) -> Any:
+    return -0.5 * (z * z + LOG_TWO_PI)
+
+
+def _log_t(z: Any, df: Any) -> Any:
+    half = (df + 1) / 2
+    scale = special.gammaln(half) - special.gammaln(df / 2) - np.log(df * math.pi) / 2
+    return scale - half * np.log1p(z * z / df)
+
+
+def _log_between(a: Any, b: Any) -> Any:
+    """The logarithm of the normal probability between two numbers, exact in both tails."""
+    right = a > 0  # there the mirror image is between smaller numbers
+    low, high = np.where(right, -b, a), np.where(right, -a, b)
+    log_high = special.log_ndtr(high)
+    return log_high + np.log1p(-np.exp(special.log_ndtr(low) - log_high))
+
+
+norm = Continuous(
+    "norm",
+    logpdf=_log_normal_density,
+    cdf=lambda z: special.ndtr(z),
+    sf=lambda z: special.ndtr(-z),
+    logcdf=lambda z: special.log_ndtr(z),
+    logsf=lambda z: special.log_ndtr(-z),
+    ppf=lambda q: special.ndtri(q),
+    isf=lambda q: -special.ndtri(q),
+)
+halfnorm = Continuous(
+    "halfnorm",
+    **POSITIVE,
+    logpdf=lambda z: math.log(2.0) + _log_normal_density(z),
+    cdf=lambda z: special.erf(z / ROOT_TWO),
+    sf=lambda z: special.erfc(z / ROOT_TWO),
+    logsf=lambda z: math.log(2.0) + special.log_ndtr(-z),
+    ppf=lambda q: ROOT_TWO * special.erfinv(q),
+    isf=lambda q: -special.ndtri(q / 2),
+)
+truncnorm = Continuous(
+    "truncnorm",
+    "a b",
+    support=lambda a, b: (a, b),
+    inside=lambda a, b: np.clip(0.0, a, b),
+    valid=lambda a, b: [a < b],
+    logpdf=lambda z, a, b: _log_normal_density(z) - _log_between(a, b),
+    cdf=lambda z, a, b: np.exp(_log_between(a, z) - _log_between(a, b)),
+    sf=lambda z, a, b: np.exp(_log_between(z, b) - _log_between(a, b)),
+    logcdf=lambda z, a, b: _log_between(a, z) - _log_between(a, b),
+    logsf=lambda z, a, b: _log_between(z, b) - _log_between(a, b),
+)
+lognorm = Continuous(
+    "lognorm",
+    "s",
+    **POSITIVE,
+    ends_within=False,
+    logpdf=lambda z, s: _log_normal_density(np.log(z) / s) - np.log(s * z),
+    cdf=lambda z, s: special.ndtr(np.log(z) / s),
+    sf=lambda z, s: special.ndtr(-np.log(z) / s),
+    logcdf=lambda z, s: special.log_ndtr(np.log(z) / s),
+    logsf=lambda z, s: special.log_ndtr(-np.log(z) / s),
+    ppf=lambda q, s: np.exp(s * special.ndtri(q)),
+    isf=lambda q, s: np.exp(-s * special.ndtri(q)),
+)
+skewnorm = Continuous(
+    "skewnorm",
+    "a",
+    valid=lambda a: [],
+    logpdf=lambda z, a: math.log(2.0) + _log_normal_density(z) + special.log_ndtr(a * z),
+)
+t = Continuous(
+    "t",
+    "df",
+    logpdf=_log_t,
+    cdf=lambda z, df: special.stdtr(df, z),
+    sf=lambda z, df: special.stdtr(df, -z),
+    ppf=lambda q, df: special.stdtrit(df, q),
+    isf=lambda q, df: -special.stdtrit(df, q),
+)
+cauchy = Continuous(
+    "cauchy",
+    logpdf=lambda z: -math.log(math.pi) - np.log1p(z * z),
+    cdf=lambda z: np.arctan2(1.0, -z) / math.pi,
+    sf=lambda z: np.arctan2(1.0, z) / math.pi,
+    ppf=lambda q: -1 / np.tan(math.pi * q),
+    isf=lambda q: 1 / np.tan(math.pi * q),
+)
+halfcauchy = Continuous(
+    "halfcauchy",
+    **POSITIVE,
+    logpdf=lambda z: math.log(2 / math.pi) - np.log1p(z * z),
+    cdf=lambda z: np.arctan(z) * (2 / math.pi),
+    sf=lambda z: np.arctan2(1.0, z) * (2 / math.pi),
+    ppf=lambda q: np.tan(math.pi / 2 * q),
+    isf=lambda q: 1 / np.tan(math.pi / 2 * q),
+)
+laplace = Continuous(
+    "laplace",
+    logpdf=lambda z: -np.abs(z) - math.log(2.0),
+    cdf=lambda z: np.where(z > 0, 1 - 0.5 * np.exp(-np.abs(z)), 0.5 * np.exp(-np.abs(z))),
+    sf=lambda z: np.where(z > 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z))),
+    logcdf=lambda z: np.where(z > 0, np.log1p(-0.5 * np.exp(-np.abs(z))), z - math.log(2.0)),
+    logsf=lambda z: np.where(z > 0, -z - math.log(2.0), np.log1p(-0.5 * np.exp(-np.abs(z)))),
+    ppf=lambda q: np.where(q > 0.5, -np.log(2 * (1 - q)), np.log(2 * q)),
+    isf=lambda q: np.where(q > 0.5, np.log(2 * (1 - q)), -np.log(2 * q)),
+)
+logistic = Continuous(
+    "logistic",
+    logpdf=lambda z: -np.abs(z) - 2 * np.log1p(np.exp(-np.abs(z))),
+    cdf=lambda z: special.expit(z),
+    sf=lambda z: special.expit(-z),
+    logcdf=lambda z: special.log_expit(z),
+    logsf=lambda z: special.log_expit(-z),
+    ppf=lambda q: special.logit(q),
+    isf=lambda q: -special.logit(q),
+)
+gumbel_r = Continuous(
+    "gumbel_r",
+    logpdf=lambda z: -z - np.exp(-z),
+    cdf=lambda z: np.exp(-np.exp(-z)),
+    sf=lambda z: -np.expm1(-np.exp(-z)),
+    logcdf=lambda z: -np.exp(-z),
+    ppf=lambda q: -np.log(-np.log(q)),
+    isf=lambda q: -np.log(-np.log1p(-q)),
+)
+gumbel_l = Continuous(
+    "gumbel_l",
+    logpdf=lambda z: z - np.exp(z),
+    cdf=lambda z: -np.expm1(-np.exp(z)),
+    sf=lambda z: np.exp(-np.exp(z)),
+    logsf=lambda z: -np.exp(z),
+    ppf=lambda q: np.log(-np.log1p(-q)),
+    isf=lambda q: np.log(-np.log(q)),
+)
+gennorm = Continuous(
+    "gennorm",
+    "beta",
+    logpdf=lambda z, b: np.log(b / 2) - special.gammaln(1 / b) - np.abs(z) ** b,
+)
+vonmises = Continuous(
+    "vonmises",
+    "kappa",
+    logpdf=lambda z, k: k * (np.cos(z) - 1) - LOG_TWO_PI - np.log(special.i0e(k)),
+)
+uniform = Continuous(
+    "uniform",
+    support=(0.0, 1.0),
+    inside=0.5,
+    logpdf=lambda z: 0 * z,
+    cdf=lambda z: z,
+    sf=lambda z: 1 - z,
+    ppf=lambda q: q,
+    isf=lambda q: 1 - q,
+)
+beta = Continuous(
+    "beta",
+    "a b",
+    support=(0.0, 1.0),
+    inside=0.5,
+    logpdf=lambda z, a, b: (
+        special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z) - special.betaln(a, b)
+    ),
+    cdf=lambda z, a, b: special.betainc(a, b, z),
+    sf=lambda z, a, b: special.betaincc(a, b, z),
+    ppf=lambda q, a, b: special.betaincinv(a, b, q),
+)
+expon = Continuous(
+    "expon",
+    **POSITIVE,
+    logpdf=lambda z: -z,
+    cdf=lambda z: -np.expm1(-z),
+    sf=lambda z: np.exp(-z),
+    logsf=lambda z: -z,
+    ppf=lambda q: -np.log1p(-q),
+    isf=lambda q: -np.log(q),
+)
+weibull_min = Continuous(
+    "weibull_min",
+    "c",
+    **POSITIVE,
+    logpdf=lambda z, c: np.log(c) + special.xlogy(c - 1, z) - z**c,
+    cdf=lambda z, c: -np.expm1(-(z**c)),
+    sf=lambda z, c: np.exp(-(z**c)),
+    logsf=lambda z, c: -(z**c),
+    ppf=lambda q, c: (-np.log1p(-q)) ** (1 / c),
+    isf=lambda q, c: (-np.log(q)) ** (1 / c),
+)
+rayleigh = Continuous(
+    "rayleigh",
+    **POSITIVE,
+    logpdf=lambda z: np.log(z) - 0.5 * z * z,
+    cdf=lambda z: -np.expm1(-0.5 * z * z),
+    sf=lambda z: np.exp(-0.5 * z * z),
+    logsf=lambda z: -0.5 * z * z,
+    ppf=lambda q: np.sqrt(-2 * np.log1p(-q)),
+    isf=lambda q: np.sqrt(-2 * np.log(q)),
+)
+gamma = Continuous(
+    "gamma",
+    "a",
+    **POSITIVE,
+    logpdf=lambda z, a: special.xlogy(a - 1, z) - z - special.gammaln(a),
+    cdf=lambda z, a: special.gammainc(a, z),
+    sf=lambda z, a: special.gammaincc(a, z),
+    ppf=lambda q, a: special.gammaincinv(a, q),
+    isf=lambda q, a: special.gammainccinv(a, q),
+)
+invgamma = Continuous(
+    "invgamma",
+    "a",
+    **POSITIVE,
+    ends_within=False,
+    logpdf=lambda z, a: -(a + 1) * np.log(z) - special.gammaln(a) - 1 / z,
+    cdf=lambda z, a: special.gammaincc(a, 1 / z),
+    sf=lambda z, a: special.gammainc(a, 1 / z),
+    ppf=lambda q, a: 1 / special.gammainccinv(a, q),
+    isf=lambda q, a: 1 / special.gammaincinv(a, q),
+)
+chi2 = Continuous(
+    "chi2",
+    "df",
+    **POSITIVE,
+    logpdf=lambda z, df: (
+        special.xlogy(df / 2 - 1, z / 2) - z / 2 - special.gammaln(df / 2) - math.log(2.0)
+    ),
+    cdf=lambda z, df: special.gammainc(df / 2, z / 2),
+    sf=lambda z, df: special.gammaincc(df / 2, z / 2),
+    ppf=lambda q, df: 2 * special.gammaincinv(df / 2, q),
+    isf=lambda q, df: 2 * special.gammainccinv(df / 2, q),
+)
+f = Continuous(
+    "f",
+    "dfn dfd",
+    **POSITIVE,
+    logpdf=lambda z, n, d: (
+        n / 2 * np.log(n / d)
+        + special.xlogy(n / 2 - 1, z)
+        - (n + d) / 2 * np.log1p(n * z / d)
+        - special.betaln(n / 2, d / 2)
+    ),
+    cdf=lambda z, n, d: special.betainc(n / 2, d / 2, n * z / (n * z + d)),
+    sf=lambda z, n, d: special.betainc(d / 2, n / 2, d / (n * z + d)),
+)
+pareto = Continuous(
+    "pareto",
+    "b",
+    support=(1.0, np.inf),
+    inside=2.0,
+    logpdf=lambda z, b: np.log(b) - (b + 1) * np.log(z),
+    cdf=lambda z, b: -np.expm1(-b * np.log(z)),
+    sf=lambda z, b: np.exp(-b * np.log(z)),
+    logsf=lambda z, b: -b * np.log(z),
+    ppf=lambda q, b: np.exp(-np.log1p(-q) / b),
+    isf=lambda q, b: np.exp(-np.log(q) / b),
+)

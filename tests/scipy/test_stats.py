@@ -1,0 +1,196 @@
+"""`tapegrad.scipy.stats` against SciPy: values at and beyond the support, compiled, derivatives."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import tapegrad as tg
+from tapegrad.autograd import gradcheck, gradgradcheck
+from tapegrad.scipy.stats.distribution import Discrete, Distribution
+
+pytestmark = [
+    pytest.mark.tapegrad_only("PyTorch has other names"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+]
+
+stats = tg.scipy.stats
+OF_ONE = [name for name in stats.__all__ if isinstance(getattr(stats, name), Distribution)]
+SHAPES = {
+    "truncnorm": (-1.0, 2.0), "skewnorm": (1.5,), "lognorm": (0.7,), "binom": (6.0, 0.3),
+    "betabinom": (6.0, 1.5, 2.5), "nbinom": (3.5, 0.4), "bernoulli": (0.3,), "geom": (0.3,),
+}  # fmt: skip
+WHOLE = np.array([-1.0, 0.0, 1.0, 3.0, 6.0, 7.0, 2.5, np.nan])
+REAL = np.array([-40.0, -1.5, -1.0, -0.2, 0.0, 0.3, 1.0, 1.2, 2.0, 9.0, np.nan]) * 1.3 + 0.2
+SHARES = np.array([0.0, 0.01, 0.3, 0.5, 0.9, 0.999, 1.0, -0.1, 1.1, np.nan])
+QUANTILES = ("ppf", "isf")
+
+
+def shapes_of(name):
+    return SHAPES.get(name, (1.7, 2.6)[: len(getattr(stats, name).shapes)])
+
+
+def parameters(name):
+    """Those of shape, a location, and a scale where there is one."""
+    places = (0.0,) if isinstance(getattr(stats, name), Discrete) else (0.2, 1.3)
+    return (*shapes_of(name), *places)
+
+
+def points(name, function):
+    if function in QUANTILES:
+        return SHARES
+    return WHOLE if isinstance(getattr(stats, name), Discrete) else REAL
+
+
+@pytest.mark.parametrize("name", OF_ONE)
+def test_values_are_scipys(name):
+    dist, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    args = parameters(name)
+
+    def every(args):
+        return [getattr(dist, f)(tg.tensor(points(name, f)), *args) for f in dist.known]
+
+    compiled = tg.jit(every)(args)
+    for f, eager, fast in zip(dist.known, every(args), compiled, strict=True):
+        x = points(name, f)
+        want = getattr(theirs, f)(x, *args)
+        near = np.isfinite(want) | (x < 20)  # SciPy's `halfnorm.logsf` is -inf far to the right
+        for found in (eager.numpy(), fast):
+            np.testing.assert_allclose(found[near], want[near], rtol=1e-9, atol=1e-13, err_msg=f)
+
+
+# Functions of SciPy's that have no derivative in a parameter of shape.
+IN_PLACES_ALONE = {
+    "t": "cdf logcdf sf logsf ppf isf", "beta": "cdf logcdf sf logsf ppf isf",
+    "gamma": "cdf logcdf sf logsf ppf isf", "invgamma": "cdf logcdf sf logsf ppf isf",
+    "chi2": "cdf logcdf sf logsf ppf isf", "f": "cdf logcdf sf logsf",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [n for n in OF_ONE if not isinstance(getattr(stats, n), Discrete)])
+def test_derivatives_agree_with_differences(name):
+    dist = getattr(stats, name)
+    inside = np.array([0.45, 1.1]) if name != "pareto" else np.array([2.0, 4.0])
+    for f in dist.known:
+        x = np.array([0.2, 0.6]) if f in QUANTILES else inside
+        alone = f in IN_PLACES_ALONE.get(name, "").split()
+        shapes = [] if alone else [tg.tensor(v, requires_grad=True) for v in shapes_of(name)]
+        fixed = shapes_of(name) if alone else ()
+        places = [tg.tensor(v, requires_grad=True) for v in (0.2, 1.3)]
+        given = (tg.tensor(x, requires_grad=True), *shapes, *places)
+        call = lambda x, *rest, f=f, fixed=fixed: getattr(dist, f)(x, *fixed, *rest)
+        assert gradcheck(call, given)
+        assert gradgradcheck(call, given, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "chosen"),
+    [
+        ("bernoulli", (0.3,), (0,)),
+        ("binom", (6.0, 0.3), (1,)),
+        ("betabinom", (6.0, 1.5, 2.5), (1, 2)),
+        ("geom", (0.3,), (0,)),
+        ("nbinom", (3.5, 0.4), (1,)),
+        ("poisson", (2.5,), (0,)),
+    ],
+)
+def test_derivatives_of_discrete_ones_agree_with_differences(name, shapes, chosen):
+    dist = getattr(stats, name)
+    k = np.array([0, 1, 2, 3, 7])
+    given = tuple(tg.tensor(shapes[i], requires_grad=True) for i in chosen)
+    for f in dist.known:
+
+        def call(*free, f=f):
+            args = list(shapes)
+            for i, v in zip(chosen, free, strict=True):
+                args[i] = v
+            found = getattr(dist, f)(k, *args)
+            return found[tg.isfinite(found)]
+
+        assert gradcheck(call, given)
+
+
+def test_what_is_outside_of_the_support_has_no_slope():
+    x = tg.tensor([-1.0, 0.0, 2.0], requires_grad=True)
+    rate = tg.tensor(1.5, requires_grad=True)
+    stats.gamma.cdf(x, 2.0, scale=rate).sum().backward()
+    assert np.isfinite(x.grad.numpy()).all()
+    assert x.grad[0] == 0
+    assert np.isfinite(rate.grad.item())
+
+
+def test_parameters_that_are_not_allowed_give_nan():
+    assert np.isnan(stats.norm.logpdf(tg.tensor(1.0), 0.0, -1.0).item())
+    assert np.isnan(stats.poisson.pmf(1, tg.tensor(-1.0)).item())
+    found = stats.gamma.pdf(1.0, tg.tensor([-1.0, 1.0])).numpy()
+    assert np.isnan(found[0])
+    assert found[1] == pytest.approx(np.exp(-1.0))
+
+
+def test_arguments_by_name_and_by_place():
+    x = tg.tensor([0.3, 0.9])
+    wanted = scipy.stats.gamma.logpdf(x.numpy(), 2.0, 0.1, 3.0)
+    for found in (
+        stats.gamma.logpdf(x, 2.0, 0.1, 3.0),
+        stats.gamma.logpdf(x, a=2.0, scale=3.0, loc=0.1),
+        stats.gamma(2.0, loc=0.1, scale=3.0).logpdf(x),
+    ):
+        np.testing.assert_allclose(found.numpy(), wanted)
+    with pytest.raises(TypeError, match=r"`scipy.stats.gamma.logpdf` needs a"):
+        stats.gamma.logpdf(x)
+    with pytest.raises(TypeError, match="was given rate, which it does not take"):
+        stats.gamma.logpdf(x, 2.0, rate=1.0)
+    with pytest.raises(TypeError, match="was given a, twice"):
+        stats.gamma.logpdf(x, 2.0, a=1.0)
+    with pytest.raises(TypeError, match="takes loc, scale after the value, got 3"):
+        stats.norm.logpdf(x, 0.0, 1.0, 2.0)
+
+
+def test_arrays_are_scipys():
+    x = np.array([0.5, 1.0])
+    found = stats.norm.logpdf(x, 0.0, 2.0)
+    assert type(found) is np.ndarray
+    np.testing.assert_array_equal(found, scipy.stats.norm.logpdf(x, 0.0, 2.0))
+    assert stats.norm.mean(1.0, 2.0) == 1.0
+    assert stats.norm(1.0, 2.0).std() == 2.0
+    assert stats.zscore is scipy.stats.zscore
+
+
+def test_single_precision_stays():
+    x = tg.tensor([0.5, 1.0], dtype=tg.float32)
+    for name in ("norm", "gamma", "laplace"):
+        assert getattr(stats, name).logpdf(x, *shapes_of(name), 0.1, 2.0).dtype == tg.float32
+
+
+def test_distributions_of_vectors():
+    p = np.array([0.2, 0.3, 0.5])
+    x = np.array([[1, 2, 3], [0, 0, 6], [1, 1, 1]])
+    found = stats.multinomial.logpmf(x, 6, tg.tensor(p))
+    np.testing.assert_allclose(found.numpy(), scipy.stats.multinomial.logpmf(x, 6, p))
+    one = lambda p: stats.multinomial.logpmf(x[:2], 6, p)
+    assert gradcheck(one, (tg.tensor(p, requires_grad=True),))
+    cov = tg.tensor([1.0, 4.0], requires_grad=True)
+    normal = stats.multivariate_normal(np.zeros(2), cov)
+    np.testing.assert_allclose(
+        normal.logpdf(np.ones(2)).item(),
+        scipy.stats.multivariate_normal.logpdf(np.ones(2), np.zeros(2), [1.0, 4.0]),
+    )
+    assert normal.rvs is not None
+    alpha = tg.tensor([1.5, 2.0, 3.0], requires_grad=True)
+    assert gradcheck(lambda a: stats.dirichlet.pdf(p, a), (alpha,))
+
+
+def test_a_posterior_is_found_by_its_gradient():
+    rng = np.random.default_rng(0)
+    y = rng.normal(1.0, 2.0, 200)
+
+    def loss(v):
+        return -np.sum(stats.norm.logpdf(y, v[0], np.exp(v[1]))) - stats.norm.logpdf(
+            v[0], 0.0, 10.0
+        )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = scipy.optimize.minimize(loss, np.zeros(2), jac=tg.jit(tg.grad(loss)))
+    np.testing.assert_allclose(found.x, [y.mean(), np.log(y.std())], rtol=1e-3)
