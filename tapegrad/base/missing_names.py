@@ -29,6 +29,10 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("BoolTensor", "ByteTensor", "HalfTensor"), _CONSTRUCTORS),
     **dict.fromkeys(("resize_", "resize_as_", "set_", "storage", "share_memory_"), _MEMORY),
     **dict.fromkeys(("bfloat16", "chalf"), "NumPy has no such type: use float32, or float16"),
+    "distributions": "`tapegrad.scipy.stats` has densities that are differentiable, and "
+    "`tapegrad.randn`, `rand` and others draw numbers",
+    "utils": "`tapegrad.checkpoint` recomputes, and batches are slices of arrays",
+    "autocast": "there is no mixed precision: give float32 Tensors",
     "save": "use `pickle`, or `numpy.save` of `t.numpy()`",
     "load": "use `pickle`, or `numpy.load`",
 }
