@@ -57,6 +57,11 @@ NEAREST: dict[str, str] = {
     "scipy.sparse": "`A @ t`, `tapegrad.scipy.sparse.csr_array((t, indices, indptr))`",
     "scipy.stats": "`tapegrad.scipy.stats`",
     "scipy.interpolate.interp1d": "`np.interp(t, x, y)`",
+    "scipy.interpolate": "`CubicSpline(x, np.eye(len(x)))(s) @ t` for `CubicSpline(x, t)(s)`: "
+    "splines are linear in the values",
+    "scipy.integrate.solve_ivp": "`tapegrad.compat.autograd.scipy.integrate.odeint`, or a loop of "
+    "steps,",
+    "scipy.spatial.distance.cdist": "`tapegrad.cdist`",
 }
 
 

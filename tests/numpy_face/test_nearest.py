@@ -11,10 +11,12 @@ import scipy.linalg
 import scipy.signal
 import scipy.sparse
 import scipy.sparse.linalg
+import scipy.spatial.distance
 import scipy.special
 import scipy.stats
 
 import tapegrad as tg
+from tapegrad.compat.autograd.scipy.integrate import odeint
 from tapegrad.numpy_face.nearest import NEAREST
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
@@ -23,6 +25,13 @@ A = np.array([[2.0, 0.5], [0.5, 3.0]])
 SPARSE = scipy.sparse.csr_array(np.diag([1.0, 2.0]))
 V = np.array([0.25, 0.5, 0.75, 0.5])
 special = scipy.special
+KNOTS = np.arange(4.0)
+EXACT = {"rtol": 1e-11, "atol": 1e-13}
+
+
+def decay(s, y):
+    return -2.0 * y
+
 
 # name: (the call, what is to be written instead, on arrays that both take)
 INSTEAD = {
@@ -55,8 +64,20 @@ INSTEAD = {
         lambda t: scipy.interpolate.interp1d([0, 1], [1, 3])(t),
         lambda t: np.interp(t, [0, 1], [1, 3]),
     ),
+    "scipy.interpolate": (
+        lambda t: scipy.interpolate.CubicSpline(KNOTS, t)([0.5, 2.2]),
+        lambda t: scipy.interpolate.CubicSpline(KNOTS, np.eye(4))([0.5, 2.2]) @ t,
+    ),
+    "scipy.integrate.solve_ivp": (
+        lambda t: scipy.integrate.solve_ivp(decay, (0, 1), t, **EXACT).y[:, -1],
+        lambda t: odeint(lambda y, s: decay(s, y), t, np.array([0.0, 1.0]), **EXACT)[-1],
+    ),
+    "scipy.stats": (scipy.stats.norm.logpdf, tg.scipy.stats.norm.logpdf),
 }  # fmt: skip
 OF_MATRICES = {
+    "scipy.spatial.distance.cdist": (
+        lambda t: scipy.spatial.distance.cdist(t, t), lambda t: tg.cdist(t, t),
+    ),
     "np.linalg.eig": (lambda t: np.sort(np.linalg.eig(t)[0]), lambda t: np.linalg.eigh(t)[0]),
     "np.linalg.eigvals": (lambda t: np.sort(np.linalg.eigvals(t)), np.linalg.eigvalsh),
     "scipy.linalg.expm": (scipy.linalg.expm, tg.scipy.linalg.expm),
