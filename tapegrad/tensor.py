@@ -25,7 +25,7 @@ from tapegrad.base.dtypes import of_numpy
 from tapegrad.base.native_arrays import native_array
 from tapegrad.base.printing import describe
 from tapegrad.base.public_names import is_public
-from tapegrad.base.size import Size
+from tapegrad.base.size import ElementCount, Size
 from tapegrad.ops.core import Op
 from tapegrad.ops.graph_nodes import GradFn, node, output
 from tapegrad.tape import versions
@@ -118,13 +118,12 @@ class Tensor(Operations):
         """The shape, a tuple."""
         return Size(self._a.shape)
 
-    @overload
-    def size(self, dim: None = None) -> Size: ...
-    @overload
-    def size(self, dim: int) -> int: ...
-    def size(self, dim: int | None = None) -> Size | int:
-        """The shape, or one entry of it."""
-        return self.shape if dim is None else self._a.shape[dim]
+    @property
+    def size(self) -> ElementCount:
+        """The number of elements; called, the shape, or one entry of it."""
+        count = ElementCount(self._a.size)
+        count.shape = Size(self._a.shape)
+        return count
 
     @property
     def dtype(self) -> DType:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 
 class Size(tuple[int, ...]):
@@ -24,6 +24,26 @@ class Size(tuple[int, ...]):
 
     def __repr__(self) -> str:
         return f"tapegrad.Size({list(self)})"
+
+
+class ElementCount(int):
+    """The number of elements, as an array has it in `size`; called, the shape, as PyTorch has it.
+
+    >>> import tapegrad as tg
+    >>> x = tg.zeros(2, 3)
+    >>> x.size, x.size(), x.size(0)
+    (6, tapegrad.Size([2, 3]), 2)
+    """
+
+    shape: Size
+
+    @overload
+    def __call__(self, dim: None = None) -> Size: ...
+    @overload
+    def __call__(self, dim: int) -> int: ...
+    def __call__(self, dim: int | None = None) -> Size | int:
+        """The shape, or one entry of it."""
+        return self.shape if dim is None else self.shape[dim]
 
 
 def only_ints(numbers: tuple[Any, ...]) -> bool:

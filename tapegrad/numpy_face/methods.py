@@ -1,7 +1,7 @@
 """Methods of arrays on Tensors: names that PyTorch's do not have, arguments that theirs refuse.
 
-Where PyTorch has a meaning for a call, that one holds (`x.size()`), but inside of a transform of a
-function of arrays: there the call means what it means for an array (`x.std()`, `x.max(0)`).
+Where PyTorch has a meaning for a call, that one holds (`x.std()` divides by n - 1), but inside of a
+transform of a function of arrays the call means what it means for an array (`x.max(0)`, too).
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Methods as users of arrays call them, on values inside of a function that is differentiated."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -198,3 +200,18 @@ def test_lists_are_operands_where_tensors_stand_for_arrays():
         tg.grad(lambda x: np.sum(x + ["a", "b"]))(np.ones(2))
     with pytest.raises(TypeError, match="a NumPy array or a number, got list"):
         tg.func.grad(lambda x: (x + [1.0, 2.0]).sum())(tg.ones(2))
+
+
+def test_size_is_the_number_of_elements():
+    x = np.ones((2, 3))
+    mean = lambda v: v.sum() / v.size + (np.zeros(v.size) + v.ravel()).sum() * v.size(0)
+    for grad in (
+        tg.grad(mean),
+        tg.jit(tg.grad(mean)),
+        lambda v: tg.vmap(tg.grad(mean))(v[None])[0],
+    ):
+        np.testing.assert_allclose(grad(x), np.full((2, 3), 1 / 6 + 2))
+    t = tg.zeros(2, 3)
+    assert (t.size, t.size + 1, list(range(t.size))[-1]) == (6, 7, 5)
+    assert isinstance(t.size, int)
+    assert pickle.loads(pickle.dumps(t.size)).shape == (2, 3)
