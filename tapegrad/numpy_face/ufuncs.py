@@ -101,6 +101,8 @@ def _of_row(op: Op) -> Callable[..., Any]:
     return lambda *args: run(op, tuple(map(operand, args)), {})
 
 
+_sine_integral = unary(scipy_special.sine_integral)
+_cosine_integral = unary(scipy_special.cosine_integral)
 # fmt: off
 # A row that is a function by itself is NumPy's ufunc, or SciPy's, if that is its forward.
 ROWS = {
@@ -122,6 +124,7 @@ TABLE: dict[Any, Any] = {f: own for f, own in ROWS.items() if isinstance(f, np.u
 SPECIAL: dict[str, Any] = {f.name: own for f, own in ROWS.items() if isinstance(f, e.Lazy)} | {
     "digamma": ew.digamma, "logit": "logit", "log_expit": lambda x: ew.neg(a.softplus(ew.neg(x))),
     "exp2": ew.exp2, "expm1": ew.expm1, "log1p": ew.log1p, "cbrt": unary(e.cbrt), "zeta": ew.zeta,
+    "gammaln": ew.lgamma, "sici": lambda x: (_sine_integral(x), _cosine_integral(x)),
 } | {op.name: _of_row(op) for op in scipy_special.ROWS} | {
     f"eval_{theirs}": _of_degree(f"{ours}_polynomial_{kind}", f"eval_{theirs}")
     for theirs, ours, kind in (

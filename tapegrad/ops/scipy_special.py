@@ -9,21 +9,37 @@ import math
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from tapegrad.ops.core import NotImplementedYet, Op, elementwise
 from tapegrad.ops.elementwise import (
     POSITIVE,
     TWO_OVER_ROOT_PI,
+    UNIT,
     Lazy,
+    cos,
     eq,
     exp,
+    expm1,
     log,
     log1p,
+    lt,
+    pow,
     sign,
+    sin,
+    sqrt,
     where,
 )
-from tapegrad.ops.special import digamma, gamma_density, lgamma
+from tapegrad.ops.elementwise import abs as abs_
+from tapegrad.ops.special import digamma, gamma_density, lgamma, series, sinc
 
 ORDERS = (range(1, 4), POSITIVE)
+# Power series, each of a quotient that is 0 / 0 at 0: log(1 - u) / u, and the derivatives of Box
+# and Cox's transformation and of its inverse in lambda.
+NEAR = 0.1
+LOG_QUOTIENT = tuple(-1 / (k + 1) for k in range(17))
+BOX_COX = tuple((k + 1) / math.factorial(k + 2) for k in range(13))
+INVERSE_BOX_COX = tuple((-1) ** (k + 1) * (k + 1) / (k + 2) for k in range(17))
 
 
 def _none_in(name: str, argument: str) -> NotImplementedYet:
@@ -47,6 +63,31 @@ def _t_density(df: Any, t: Any) -> Any:
 
 def _expn_slope(n: Any, x: Any) -> Any:
     return where(eq(n, 0), -exp(-x) * (1 + x) / (x * x), -expn(n - 1, x))
+
+
+def _spence_slope(x: Any) -> Any:
+    u = 1 - x
+    return where(lt(abs_(u), NEAR), series(u, LOG_QUOTIENT), log(x) / u)
+
+
+def _box_cox_slope(power: Any, log_x: Any) -> Any:
+    """That of (exp(t) - 1) / power, t being power * log_x, in the power."""
+    t = power * log_x
+    far = (t * exp(t) - expm1(t)) / (t * t)
+    return log_x * log_x * where(lt(abs_(t), NEAR), series(t, BOX_COX), far)
+
+
+def _inverse_box_cox_slope(x: Any, power: Any, log_y: Any) -> Any:
+    """That of log_y = log1p(t) / power, t being power * x, in the power."""
+    t = power * x
+    far = (t / (1 + t) - power * log_y) / (t * t)
+    return x * x * where(lt(abs_(t), NEAR), series(t, INVERSE_BOX_COX), far)
+
+
+def _part(name: str, k: int) -> Any:
+    """One of the results of a ufunc that has several."""
+    ufunc = Lazy(name)
+    return lambda x, out=None: np.asarray(ufunc(x)[k])
 
 
 scipy_row = partial(elementwise, to_float=True, in_c=True)
@@ -132,9 +173,50 @@ kn = scipy_row("kn", Lazy("kn"), n=_none_in("kn", "order"), domain=ORDERS,
 hyp1f1: Op = scipy_row("hyp1f1", Lazy("hyp1f1"), domain=POSITIVE,
                        a=_none_in("hyp1f1", "parameters"), b=_none_in("hyp1f1", "parameters"),
                        x=lambda a, b, x: a / b * hyp1f1(a + 1, b + 1, x))
+hyp0f1: Op = scipy_row("hyp0f1", Lazy("hyp0f1"), b=_none_in("hyp0f1", "parameter"),
+                       domain=POSITIVE, x=lambda b, x: hyp0f1(b + 1, x) / b)
+hyp2f1: Op = scipy_row("hyp2f1", Lazy("hyp2f1"), domain=(POSITIVE, POSITIVE, POSITIVE, UNIT),
+                       a=_none_in("hyp2f1", "parameters"), b=_none_in("hyp2f1", "parameters"),
+                       c=_none_in("hyp2f1", "parameters"),
+                       x=lambda a, b, c, x: a * b / c * hyp2f1(a + 1, b + 1, c + 1, x))
+ellipk = scipy_row("ellipk", Lazy("ellipk"), domain=UNIT, singular="It is infinite at 1.",
+                   x=lambda x: math.pi / 8 * hyp2f1(0.5, 0.5, 2.0, x) / (1 - x))
+ellipkm1 = scipy_row("ellipkm1", Lazy("ellipkm1"), domain=POSITIVE,
+                     singular="It is infinite at 0.",
+                     x=lambda x: -math.pi / 8 * hyp2f1(0.5, 0.5, 2.0, 1 - x) / x)
+ellipe = scipy_row("ellipe", Lazy("ellipe"), domain=UNIT,
+                   singular="The derivative is -infinite at 1.",
+                   x=lambda x: -math.pi / 8 * hyp2f1(0.5, 1.5, 2.0, x))
+ellipkinc = scipy_row("ellipkinc", Lazy("ellipkinc"), domain=UNIT,
+                      phi=lambda phi, m: 1 / sqrt(1 - m * sin(phi) * sin(phi)),
+                      m=_none_in("ellipkinc", "parameter"))
+ellipeinc = scipy_row("ellipeinc", Lazy("ellipeinc"), domain=UNIT,
+                      phi=lambda phi, m: sqrt(1 - m * sin(phi) * sin(phi)),
+                      m=_none_in("ellipeinc", "parameter"))
+spence = scipy_row("spence", Lazy("spence"), x=_spence_slope, domain=POSITIVE,
+                   singular="The derivative is -infinite at 0.")
+boxcox = scipy_row("boxcox", Lazy("boxcox"), domain=POSITIVE, x=lambda x, power: pow(x, power - 1),
+                   power=lambda x, power: _box_cox_slope(power, log(x)))
+boxcox1p = scipy_row("boxcox1p", Lazy("boxcox1p"), domain=POSITIVE,
+                     x=lambda x, power: pow(1 + x, power - 1),
+                     power=lambda x, power: _box_cox_slope(power, log1p(x)))
+inv_boxcox = scipy_row("inv_boxcox", Lazy("inv_boxcox"), domain=POSITIVE,
+                       x=lambda x, power, y: y / (1 + power * x),
+                       power=lambda x, power, y: y * _inverse_box_cox_slope(x, power, log(y)))
+inv_boxcox1p = scipy_row("inv_boxcox1p", Lazy("inv_boxcox1p"), domain=POSITIVE,
+                         x=lambda x, power, y: (1 + y) / (1 + power * x),
+                         power=lambda x, power, y:
+                             (1 + y) * _inverse_box_cox_slope(x, power, log1p(y)))
+sine_integral = elementwise("sine_integral", _part("sici", 0), x=lambda x: sinc(x / math.pi),
+                            ordered=True, to_float=True)
+cosine_integral = elementwise("cosine_integral", _part("sici", 1), x=lambda x: cos(x) / x,
+                              domain=POSITIVE, ordered=True, to_float=True,
+                              singular="It is -infinite at 0, and NaN below.")
 ROWS = (
     gamma, rgamma, loggamma, gammasgn, beta, betaln, betainc, betaincc, betaincinv, gammaincinv,
     gammainccinv, stdtr, stdtrit, binom, poch, rel_entr, kl_div, erfcinv, erfi, dawsn, exp10, exp1,
     expi, expn, jv, yv, yn, iv, ive, kv, kve, kn, hyp1f1,
+    hyp0f1, hyp2f1, ellipk, ellipkm1, ellipe, ellipkinc, ellipeinc, spence, boxcox, boxcox1p,
+    inv_boxcox, inv_boxcox1p,
 )
 # fmt: on

@@ -103,7 +103,7 @@ def _log_ndtr_slope(x: Any, y: Any) -> Any:
     return where(lt(x, -1.0), left, exp(-0.5 * x * x - y) / ROOT_TWO_PI)
 
 
-_zeta, _gamma, _psi = Lazy("zeta"), Lazy("gamma"), Lazy("psi")
+_zeta, _gamma, _gammaln, _psi = Lazy("zeta"), Lazy("gamma"), Lazy("gammaln"), Lazy("psi")
 
 
 def _polygamma(n: Any, x: Any, out: Any = None) -> Any:
@@ -112,6 +112,11 @@ def _polygamma(n: Any, x: Any, out: Any = None) -> Any:
     with np.errstate(all="ignore"):
         value = (1 - 2 * ((n + 1) % 2)) * _gamma(n + 1) * _zeta(n + 1, x)
         return np.asarray(np.where(n == 0, _psi(x), value) if np.any(n == 0) else value)
+
+
+def _lgamma(x: Any, out: Any = None) -> Any:
+    # At -inf SciPy's is -inf, PyTorch's infinite as at all whole numbers that are not positive.
+    return np.asarray(_gammaln(np.maximum(x, np.finfo(x.dtype).min), out=out))
 
 
 def gamma_density(a: Any, x: Any) -> Any:
@@ -174,7 +179,7 @@ logit = elementwise(
     to_float=True, decomposition=_logit_form,
     singular="The derivative is infinite at 0 and 1, and NaN outside.",
 )
-lgamma = elementwise("lgamma", Lazy("gammaln"), x=lambda x: digamma(x), domain=POSITIVE,
+lgamma = elementwise("lgamma", _lgamma, x=lambda x: digamma(x), domain=POSITIVE,
                      scalar="vmath.lgamma({0})", guard="{0} < zero",
                      to_float=True, inplace=True, loop="f8 f4 scalar",
                      doc="The logarithm of |gamma(x)|.",

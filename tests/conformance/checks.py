@@ -102,9 +102,10 @@ class Case:
 
     def moved(self, by: float) -> list[Any]:
         """The operands in float64, moved along the direction."""
+        wide = [x.astype(F8) if x.dtype == F4 else x for x in self.arrays]
         return [
-            np.asarray(x.astype(F8) + by * d) if i in self.moving else x
-            for i, (x, d) in enumerate(zip(self.arrays, self.direction, strict=True))
+            np.asarray(x + by * d) if i in self.moving else x
+            for i, (x, d) in enumerate(zip(wide, self.direction, strict=True))
         ]
 
     def leaves(self, arrays: Any = None) -> list[Any]:

@@ -140,7 +140,7 @@ CONVENTIONS: dict[str, At] = {
     "logit at the ends and outside": At(lambda t, x: t.logit(x), ([0.0, 1.0, 0.5, -1.0, 2.0],), ([inf, inf, 4.0, nan, nan],)),
     "logit with eps": At(lambda t, x: t.logit(x, 0.25), ([0.0, 0.25, 0.5, 0.75, 1.0],), ([0.0, 16 / 3, 4.0, 16 / 3, 0.0],)),
     "erfinv at the ends and outside": At(lambda t, x: t.erfinv(x), ([1.0, -1.0, 2.0],), ([inf, inf, nan],)),
-    "lgamma at its poles": At(lambda t, x: t.lgamma(x), ([0.0, -0.0, -1.0, inf],), ([-inf, inf, nan, inf],)),
+    "lgamma at its poles": At(lambda t, x: t.lgamma(x), ([0.0, -0.0, -1.0, inf, -inf],), ([-inf, inf, nan, inf, nan],)),
     "digamma at 0": At(lambda t, x: t.digamma(x), ([0.0],), ([inf],)),
     "i0 at 0": At(lambda t, x: t.i0(x) + t.special.i0e(x), ([0.0, -0.0],), ([0.0, 0.0],)),
     "i1 at 0": At(lambda t, x: t.special.i1(x) + t.special.i1e(x), ([0.0, -0.0],), ([1.0, 1.0],)),

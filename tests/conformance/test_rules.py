@@ -204,7 +204,7 @@ LEFT_TO_NUMPY = frozenset(
     "legendre_polynomial_p laguerre_polynomial_l hermite_polynomial_h hermite_polynomial_he "
     "airy_ai_slope gamma rgamma loggamma beta betaln betainc betaincc betaincinv "
     "gammaincinv gammainccinv stdtr stdtrit binom poch expn jv "
-    "yv yn iv ive kv kve kn hyp1f1".split()
+    "yv yn iv ive kv kve kn hyp1f1 hyp0f1 hyp2f1 ellipk ellipkm1 ellipe ellipkinc ellipeinc".split()
 )
 
 

@@ -134,6 +134,16 @@ def test_large_arrays_are_split_over_threads():
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_lgamma_of_minus_infinity_is_infinite(dtype):
+    """As in PyTorch, whatever loop computes it; SciPy says -inf."""
+    for x in (np.full(n, -np.inf, dtype) for n in (1, 50, 20_000)):
+        assert (tg.lgamma(tg.tensor(x)).numpy() == np.inf).all()
+        assert (tg.tensor(x).lgamma_().numpy() == np.inf).all()
+        if dtype != np.float16:
+            assert (tg.jit(tg.lgamma)(tg.tensor(x)).numpy() == np.inf).all()
+
+
 def test_integers_have_no_decimals():
     with pytest.raises(RuntimeError, match=r"`round`: integers have no decimals, got decimals=1"):
         tg.round(tg.tensor([1]), decimals=1)

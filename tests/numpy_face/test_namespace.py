@@ -14,6 +14,7 @@ from tapegrad.numpy_face.constants import SHAPES
 from tapegrad.numpy_face.handlers import table
 from tapegrad.numpy_face.ufuncs import SPECIAL, TABLE
 from tapegrad.ops import scipy_special
+from tapegrad.ops.core import NotImplementedYet
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
 
@@ -204,13 +205,53 @@ def test_polynomials_of_scipy(name):
 def test_functions_that_scipy_alone_has(op):
     """By SciPy's own ufunc, against differences, compiled and mapped; the table tests the rules."""
     ufunc = getattr(scipy.special, op.forward.name)
-    *rest, x = (np.array([3.0, 2.0]), np.array([4.0, 1.0]), np.array([0.2, 0.6]))[-ufunc.nin :]
+    points = [[1.5, 2.5], [3.0, 2.0], [4.0, 1.0], [0.2, 0.6]][-ufunc.nin :]
+    of = max(k for k, f in enumerate(op.formulas) if not isinstance(f, NotImplementedYet))
+    rest, x = list(map(np.array, points)), np.array(points[of])
+    f = lambda x: ufunc(*rest[:of], x, *rest[-1:][: ufunc.nin - 1 - of])
     t = tg.tensor(x, requires_grad=True)
-    np.testing.assert_allclose(ufunc(*rest, t).detach(), ufunc(*rest, x), rtol=1e-13)
-    assert tg.autograd.gradcheck(lambda t: ufunc(*rest, t), (t,), check_forward_ad=True)
-    slope = tg.grad(lambda x: ufunc(*rest, x).sum())
+    np.testing.assert_allclose(f(t).detach(), f(x), rtol=1e-13)
+    assert tg.autograd.gradcheck(f, (t,), check_forward_ad=True)
+    slope = tg.grad(lambda x: f(x).sum())
     np.testing.assert_allclose(tg.jit(slope)(x), slope(x), rtol=1e-13)
     np.testing.assert_allclose(tg.vmap(slope)(np.stack([x, x]))[1], slope(x), rtol=1e-13)
+
+
+def test_integrals_of_sine_and_cosine():
+    """Two results, each with its derivative, at 0 too."""
+    x = np.array([1e-3, 0.7, 30.0])
+    slopes = np.stack([np.sinc(x / np.pi), np.cos(x) / x])
+    for f in (tg.jacfwd, tg.jacrev, lambda g: tg.jit(tg.jacrev(g))):
+        found = f(lambda x: np.stack(scipy.special.sici(x)))(x)
+        np.testing.assert_allclose(found.sum(2), slopes, rtol=1e-13)
+    assert tg.grad(lambda x: scipy.special.sici(x)[0])(0.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "second"),
+    [
+        ("spence", 1.0, 0.5),
+        ("spence", 1.0 + 1e-7, 0.5 - 1e-7 * 2 / 3),
+        ("ellipk", 0.0, np.pi * 9 / 64),
+        ("ellipe", 0.0, -np.pi * 3 / 64),
+    ],
+)  # fmt: skip
+def test_second_derivatives_where_a_quotient_is_zero_by_zero(name, x, second):
+    slope = tg.grad(getattr(scipy.special, name))
+    np.testing.assert_allclose(tg.grad(slope)(x), second, rtol=1e-13)
+
+
+@pytest.mark.parametrize("power", [0.0, 1e-9, 0.0999, 0.1001, 1.5])
+def test_box_cox_in_its_parameter(power):
+    """Both ways, through each other: to first and second order, with differences in neither."""
+    x, y = 0.8, scipy.special.boxcox(0.8, power)
+    f, g = scipy.special.boxcox, scipy.special.inv_boxcox
+    there, back = (tg.grad(h, argnums=(0, 1)) for h in (f, g))
+    (x_slope, slope), (y_slope, back_slope) = there(x, power), back(y, power)
+    np.testing.assert_allclose(y_slope, 1 / x_slope, rtol=1e-13)
+    np.testing.assert_allclose(back_slope, -slope / x_slope, rtol=1e-12)
+    whole = tg.hessian(lambda p: g(f(x, p), p) + x * p)
+    np.testing.assert_allclose(whole(power), 0.0, atol=1e-10)
 
 
 def test_orders_of_scipys_functions_have_no_derivative():
