@@ -102,6 +102,8 @@ class Functions:
         if plain is None and found is None:
             plain = written(nest, part)
         key = found.text if found else plain.text if plain else ""
+        if divided is not None:  # the code of its parts does not say how long the outer loop is
+            key += f" of {divided.extent}"
         name = self.functions.get(key)
         if name is None:
             name = self.functions[key] = f"nest{len(self.functions)}"

@@ -43,6 +43,16 @@ def several(x):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("sizes", [(200_000, 300_000), (300_000, 200_000)])
+def test_the_same_operation_on_arrays_of_two_lengths(sizes, threads, divided):
+    """The parts have one code, but each array has its own end."""
+    threads(2)
+    x, y = (np.linspace(-1.0, 1.0, n) for n in sizes)
+    for found, given in zip(tg.jit(lambda x, y: (np.exp(x), np.exp(y)))(x, y), (x, y)):
+        np.testing.assert_allclose(found, np.exp(given), rtol=1e-14)
+    assert divided == [2, 2]
+
+
 @pytest.mark.parametrize("count", [2, 3])
 def test_parts_make_the_whole(count, threads, divided):
     f = tg.jit(several)
