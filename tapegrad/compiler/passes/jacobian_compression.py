@@ -89,7 +89,7 @@ class _Group:
 
     def together(self, pattern: np.ndarray) -> tuple[slice, slice] | None:
         """The rows that differ from zero, all and those left; None unless they are whole."""
-        flat = pattern.reshape(len(pattern), -1)
+        flat = pattern.reshape(len(pattern), prod(pattern.shape[1:]))
         directions = np.sort(flat[:, 0])
         directions = directions[directions > 0]
         if not len(directions) or (flat != flat[:, :1]).any():
