@@ -205,7 +205,8 @@ def _viewed(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
 def _chain(chain: Any, shape: Any, size: int) -> Any:
     """Batch a chain of view operations on an example of a shape."""
     out = []
-    seen = np.broadcast_to(np.empty(()), shape)
+    parts = [op for op, _ in chain if op.moves == "parts"]
+    seen = np.broadcast_to(np.empty((), "c16" if s.view_as_real in parts[:1] else "f8"), shape)
     for op, params in chain:
         shifted = _shifted(params, size)
         if op is s.permute:

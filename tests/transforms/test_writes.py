@@ -416,3 +416,21 @@ def test_views_of_what_a_lifted_value_was_written_into():
     twice = tg.jvp(lambda x: tg.jvp(f, (x,), (v,))[1], (x,), (v,))[1]
     np.testing.assert_allclose(twice, np.dot(along, v))
     np.testing.assert_allclose(tg.vmap(f)(np.stack([x, v])), [f(x).item(), f(v).item()])
+
+
+@pytest.mark.parametrize("part", [np.real, np.imag])
+def test_writes_into_a_part_of_complex_numbers(part):
+    """All rows of a Jacobian at once, through the view that the part is."""
+
+    def f(x):
+        y = part((1.0 + 2.0j) * x)
+        y[1:] *= x[:2]
+        return y
+
+    def wanted(x):
+        y = part(1.0 + 2.0j) * x
+        return np.concatenate([y[:1], y[1:] * x[:2]])
+
+    x = np.array([0.3, -1.2, 0.5])
+    for transform in (tg.jacrev, tg.jacfwd, lambda f: tg.jit(tg.jacrev(f))):
+        np.testing.assert_allclose(transform(f)(x), tg.jacfwd(wanted)(x), rtol=1e-14)
