@@ -13,6 +13,7 @@ from tapegrad.base.dtypes import dtype as DType
 from tapegrad.base.dtypes import result_type, to_numpy
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.index_plans import in_c_order
+from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.ops.large import COMPILED
 from tapegrad.ops.shape import expand, to
 from tapegrad.tape.tape import current
@@ -125,11 +126,12 @@ def holds_tensor(x: Any) -> bool:
 def alike(*operands: Any) -> list[Tensor]:
     """Tensors of the operands: what stands beside an array is promoted with it, as by `*`.
 
-    Two Tensors keep their types.  Under a transform arrays are Tensors, too, of kinds of its own.
+    Two Tensors keep their types, as in PyTorch; under a transform of a function of arrays they
+    stand for arrays.
     """
     found = [tensor_of(x, "") for x in operands]
     kinds = {x._a.dtype for x in found}
-    if len(kinds) < 2 or all(type(x) is Tensor for x in operands):
+    if len(kinds) < 2 or (all(type(x) is Tensor for x in operands) and not numpys()):
         return found
     kind = result_type([x._a for x in found])
     return [x if x._a.dtype == kind else run(to, (x,), {"dtype": kind}) for x in found]

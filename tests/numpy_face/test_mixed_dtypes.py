@@ -93,6 +93,19 @@ def test_features_of_integers_under_every_transform():
     np.testing.assert_allclose(rows, MATRIX @ VECTOR, rtol=1e-13)
 
 
+def two_kinds(w):
+    """Single precision, and what double precision has made of it."""
+    wide = np.eye(3) + w
+    return np.sum(wide @ w + np.einsum("i,ij->j", w, wide) + np.linalg.solve(wide, w))
+
+
+def test_arrays_that_a_function_has_made_are_promoted():
+    exact = tg.grad(two_kinds)(VECTOR)
+    single = VECTOR.astype(np.float32)
+    for transform in (tg.grad, tg.jacfwd, tg.jacrev, lambda f: tg.jit(tg.grad(f))):
+        np.testing.assert_allclose(transform(two_kinds)(single), exact, rtol=1e-5)
+
+
 def test_two_tensors_keep_their_dtypes():
     x, y = tg.ones(3), tg.ones(3).float()
     for product in (tg.matmul, np.dot, np.inner, np.vdot, np.convolve, np.matmul):
