@@ -31,7 +31,7 @@ def real(input: Tensor) -> Tensor:
     tensor([1.])
     """
     x = as_input(input, "real")
-    return getitem(view_as_real(x), (Ellipsis, 0)) if x._a.dtype.kind == "c" else x
+    return _part(x, 0) if x._a.dtype.kind == "c" else x
 
 
 def imag(input: Tensor) -> Tensor:
@@ -44,7 +44,12 @@ def imag(input: Tensor) -> Tensor:
     x = as_input(input, "imag")
     if x._a.dtype.kind != "c":
         raise RuntimeError("`imag` is not defined for a Tensor with real elements")
-    return getitem(view_as_real(x), (Ellipsis, 1))
+    return _part(x, 1)
+
+
+def _part(x: Tensor, which: int) -> Tensor:
+    """A view; where NumPy's rules hold, that of a number is a number."""
+    return getitem(view_as_real(x), (Ellipsis, which) if x._a.ndim else which)
 
 
 @method

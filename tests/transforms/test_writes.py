@@ -365,6 +365,14 @@ def counting(x):
     return x * before + n
 
 
+def parts(x):
+    a, b = np.imag(np.sum(1j * x)), np.fft.fft(x)[1].real
+    before = a, b
+    a += x[0]
+    b *= 2.0
+    return np.stack([a, b, *before])
+
+
 WAYS = {
     "vjp": lambda f: lambda x: tg.vjp(f, x)[0],
     "jvp": lambda f: lambda x: tg.jvp(f, (x,), (x,))[0],
@@ -375,7 +383,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("f", [sums, two_names, an_element, counting])
+@pytest.mark.parametrize("f", [sums, two_names, an_element, counting, parts])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_a_number_is_not_changed(f, way, kind):
