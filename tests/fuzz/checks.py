@@ -4,13 +4,17 @@ A check takes a `Case` and raises `AssertionError` where two ways to compute dif
 asks of a library that it refuses out loud is `Refused`, and is counted; so are kinks.
 """
 
+import contextlib
 import functools
 import warnings
 from collections import Counter
 
 import numpy as np
+import pytest
 
 import tapegrad as tg
+from tapegrad.compiler.lower import lower
+from tapegrad.parallel import large_elementwise
 from tests.fuzz import forms, programs
 from tests.fuzz.control import Plain, Transformed
 
@@ -26,6 +30,7 @@ REFUSALS = (
     "known when the compiled program runs, so `nonzero` cannot read them",
     "by a value that the transform follows: make the view after that",
     "under `vmap` a condition can differ from example to example",
+    "asked for a value that only the program knows when it runs (a condition",
 )  # fmt: skip
 
 
@@ -56,16 +61,39 @@ class Case:
     def nearest(self):
         return programs.nearest_kink(self.program, Plain)
 
+    @property
+    def points(self):
+        """Two examples."""
+        return self.inputs, tuple(x + 0.01 * d for x, d in zip(self.inputs, self.directions))
+
+    @property
+    def stacked(self):
+        return [np.stack(x) for x in zip(*self.points)]
+
+    @property
+    def small(self):
+        """A function of the first input alone, whose Jacobian is no large matrix."""
+        if self.inputs[0].size > 40 or sum(np.size(y) for y in self.wanted) > 200:
+            raise Skipped("too large")
+        return lambda x: self.ours(x, *map(tg.tensor, self.inputs[1:]))
+
+    @property
+    def slope(self):
+        return tg.grad(self.loss(self.ours), argnums=self.every)
+
+    def along(self, *xs):
+        """The Hessian there times the directions."""
+        return tg.jvp(self.slope, xs, self.directions)[1]
+
     @functools.cached_property
     def gradient(self):
         """Of our NumPy face, in reverse."""
-        return tg.grad(self.loss(self.ours), argnums=self.every)(*self.inputs)
+        return self.slope(*self.inputs)
 
     @functools.cached_property
     def curved(self):
         """The Hessian times the directions."""
-        f = tg.grad(self.loss(self.ours), argnums=self.every)
-        return tg.jvp(f, self.inputs, self.directions)[1]
+        return self.along(*self.inputs)
 
 
 def near(found, wanted, tolerance=TIGHT):
@@ -166,10 +194,7 @@ def second_order(case):
 
 def matrices(case):
     """Jacobians and Hessians of the first input, both ways."""
-    x, rest = case.inputs[0], [tg.tensor(x) for x in case.inputs[1:]]
-    if x.size > 40 or sum(np.size(y) for y in case.wanted) > 200:
-        raise Skipped("too large")
-    f = lambda x: case.ours(x, *rest)
+    f, x, rest = case.small, case.inputs[0], [tg.tensor(x) for x in case.inputs[1:]]
     forward, backward = tg.jacfwd(f)(x), tg.jacrev(f)(x)
     near(forward, backward)
     loss = lambda x: case.loss(case.ours)(x, *rest)
@@ -178,10 +203,10 @@ def matrices(case):
 
 def mapped(case):
     """`vmap` of values, gradients and products against a loop."""
-    points = [case.inputs, tuple(x + 0.01 * d for x, d in zip(case.inputs, case.directions))]
+    points = case.points
     if len({programs.sign_pattern(case.program, Plain, p) for p in points}) > 1:
         raise Skipped("kink")
-    stacked = [np.stack(x) for x in zip(*points)]
+    stacked = case.stacked
     slope = tg.grad(case.loss(case.ours), argnums=case.every)
     pushed = lambda *xs: tg.jvp(case.ours, xs, case.directions)[1]
     for f, alone in ((case.ours, case.plain), (slope, slope), (pushed, pushed)):
@@ -192,6 +217,39 @@ def mapped(case):
     g = tg.grad(over, argnums=case.every)(*map(twice, case.inputs))
     loss = case.loss(case.plain)(*map(np.copy, case.inputs))
     near([a[0] for a in g], [2 * loss * b for b in case.gradient])
+
+
+# Transforms of transforms, as functions of the stacked examples.
+COMPOSED = {
+    "gradient of scan": lambda c: tg.grad(
+        lambda *xs: tg.scan(lambda total, x: (total + c.loss(c.ours)(*x), ()), 0.0, xs)[0],
+        argnums=c.every,
+    ),
+    "scan of gradient": lambda c: lambda *xs: tg.scan(lambda n, x: (n, c.slope(*x)), 0, xs)[1],
+    "gradient of vmap of checkpoint": lambda c: tg.grad(
+        lambda *xs: np.sum(tg.vmap(tg.checkpoint(c.loss(c.ours)))(*xs)), argnums=c.every
+    ),
+    "vmap of hvp": lambda c: tg.vmap(c.along),
+    "jvp of vmap of gradient": lambda c: (
+        lambda *xs: tg.jvp(tg.vmap(c.slope), xs, tuple(np.stack([d, d]) for d in c.directions))[1]
+    ),
+    "jvp of gradient of scan": lambda c: (
+        lambda *xs: tg.jvp(
+            COMPOSED["gradient of scan"](c), xs, tuple(np.stack([d, d]) for d in c.directions)
+        )[1]
+    ),
+}  # fmt: skip
+
+
+def composed(case):
+    """Transforms of transforms against each example by itself."""
+    if len({programs.sign_pattern(case.program, Plain, p) for p in case.points}) > 1:
+        raise Skipped("kink")
+    first = [np.stack(y) for y in zip(*(case.slope(*p) for p in case.points))]
+    second = [np.stack(y) for y in zip(*(case.along(*p) for p in case.points))]
+    for name in list(COMPOSED)[case.program.seed % 2 :: 2]:
+        found = COMPOSED[name](case)(*case.stacked)
+        near(found, second if "jvp" in name or "hvp" in name else first)
 
 
 def single(case):
@@ -210,6 +268,20 @@ def single(case):
     near(g, case.gradient, SINGLE * 10)
 
 
+@contextlib.contextmanager
+def as_if_large(case):
+    """Of some programs even short loops are divided among threads; of some all are interpreted."""
+    kind, threads = case.program.seed % 3, tg.get_num_threads()
+    with pytest.MonkeyPatch.context() as patch:
+        if kind == 1:
+            patch.setattr(large_elementwise, "SPLIT", 24)
+            tg.set_num_threads(3)
+        if kind == 2:
+            patch.setattr(lower, "LONG", 1)
+        yield
+        tg.set_num_threads(threads)
+
+
 def _compiled(make, tolerance=TIGHT):
     def check(case):
         f, arguments = make(case)
@@ -218,7 +290,8 @@ def _compiled(make, tolerance=TIGHT):
             point = [x * sign for x in arguments]
             wanted = _flat(f(*point))
             if all(np.all(np.abs(as_array(y)) < 1e6) for y in wanted):
-                near(_flat(compiled(*point)), wanted, tolerance)
+                with as_if_large(case):
+                    near(_flat(compiled(*point)), wanted, tolerance)
 
     return check
 
@@ -245,6 +318,8 @@ COMPILED = {
     "checkpoint": lambda c: (
         tg.grad(tg.checkpoint(c.loss(c.ours)), argnums=c.every), c.inputs
     ),
+    "vmap of jacrev": lambda c: (tg.vmap(tg.jacrev(c.small)), [np.stack([c.inputs[0]] * 2)]),
+    **{name: lambda c, made=made: (made(c), c.stacked) for name, made in COMPOSED.items()},
 }  # fmt: skip
 
 
@@ -324,7 +399,7 @@ def jax(case):
 
 
 EAGER = [value, immutable, difference, face_of_numpy, face_of_torch]
-EXTRA = [second_order, matrices, mapped, single, checkpointed]
+EXTRA = [second_order, matrices, mapped, single, checkpointed, composed]
 JIT = [
     *((f"jit of {name}", _compiled(make)) for name, make in COMPILED.items()),
     ("jit inside", inner_jit),
@@ -337,7 +412,7 @@ JAX_EVERY = 25  # it takes as long as all the rest of so many
 def checks_of(seed, peers=(), often=4):
     """The checks that a program gets: some always, others by turns; peers as they are asked for."""
     chosen = [(check.__name__, check) for check in EAGER]
-    chosen += [(EXTRA[k].__name__, EXTRA[k]) for k in {seed % 5, (seed // 5 + 2) % 5}]
+    chosen += [(EXTRA[k].__name__, EXTRA[k]) for k in {seed % 6, (seed // 6 + 2) % 6}]
     if seed % often == 0:
         chosen.append(JIT[seed // often % len(JIT)])
     chosen += [("torch", torch)] if "torch" in peers else []

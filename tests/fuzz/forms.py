@@ -94,6 +94,24 @@ UNARY = [
     Form("i0", "np.i0(1.0 + np.tanh({0}))", None),
 ]  # fmt: skip
 
+# What is complex within; a step makes real numbers.
+_Z, _W = "({0} + 1j * np.sin({0}))", "({1} - 1j * np.cos({1}))"
+_RING = "(3.0 + np.exp(1j * {0}))"  # away from zero and from the cut of the logarithm
+UNARY += [
+    same("complex exp", f"np.real(np.exp(1j * {{0}}) * {_Z})"),
+    same("complex square", f"np.imag({_Z} ** 2)"),
+    same("complex abs", f"np.abs({_RING}) * {{0}}"),
+    same("complex angle", f"np.angle({_RING})"),
+    same("complex log", f"np.imag(np.log({_RING}) * {_Z})"),
+    same("complex quotient", f"np.real({_Z} / {_RING})"),
+    same("complex sqrt", f"np.real(np.sqrt({_RING}))"),
+    same("complex tanh", "np.imag(np.tanh(0.5 * np.tanh({0}) + 0.5j))"),
+    same("complex power", f"np.real({_RING} ** 1.5) * 0.2"),
+    same("conj", f"np.real(np.conj({_Z}) * np.exp(1j * {{0}}))"),
+    same("complex where", f"np.real(np.where({{0}} > 0.25, {_Z}, 2.0 * np.conj({_Z})))",
+         "{0} - 0.25"),
+]  # fmt: skip
+
 BINARY = [
     same("add", "{0} + {1}"),
     same("sub", "{0} - {1}"),
@@ -119,6 +137,9 @@ BINARY = [
     Form("add.outer", "np.sin(np.add.outer(np.ravel({0})[:3], np.ravel({1})[:4]))", None),
     Form("float_power", "np.float_power(1.5 + np.sin({0}), {1})"),
     Form("ldexp", "np.ldexp({0}, 1) + {1}"),
+    same("complex product", f"np.real({_Z} * np.exp(1j * {{1}}))"),
+    same("complex by real", f"np.imag({_Z} * {{1}}) * 0.5"),
+    same("complex and complex", f"np.imag({_Z} / (3.0 + np.exp(1j * {{1}})) - {_W})"),
 ]  # fmt: skip
 
 
@@ -156,6 +177,10 @@ REDUCE = [
      None, ""),
     ("argmax", "{0} * (1.0 + np.argmax({0}))", None, _GAP),
     ("add.reduce", "np.add.reduce({0}, axis=AXIS)", None, ""),
+    ("complex sum", f"np.real(np.sum({_Z} * np.exp(1j * {{0}}), axis=AXIS, keepdims=KEEP))",
+     None, ""),
+    ("complex mean", f"np.imag(np.mean({_Z} ** 2, axis=AXIS, keepdims=KEEP))", None, ""),
+    ("complex prod", "np.imag(np.prod(np.exp(1j * {0}), axis=AXIS, keepdims=KEEP))", None, ""),
 ]  # fmt: skip
 ALONG = [
     ("cumsum", "np.cumsum({0}, axis=AXIS) * 0.3", "T.cumsum({0}, AXIS) * 0.3", ""),
@@ -179,6 +204,18 @@ ALONG = [
     ("delete", "np.delete({0}, 0, axis=AXIS)", None, ""),
     ("append", "np.append({0}, {0}, axis=AXIS)", None, ""),
     ("gradient", "np.gradient({0}, axis=AXIS)", None, ""),
+    ("fft", "np.real(np.fft.fft(np.sin({0}), axis=AXIS) * (0.3 - 0.1j))",
+     "T.real(T.fft.fft(T.sin({0}), dim=AXIS) * (0.3 - 0.1j))", ""),
+    ("ifft", f"np.imag(np.fft.ifft({_Z}, axis=AXIS))",
+     in_torch(f"np.imag(np.fft.ifft({_Z}, dim=AXIS))"), ""),
+    ("rfft", "np.imag(np.fft.rfft(np.tanh({0}), axis=AXIS) * (0.3 + 0.2j))",
+     "T.imag(T.fft.rfft(T.tanh({0}), dim=AXIS) * (0.3 + 0.2j))", ""),
+    ("irfft", "np.fft.irfft(np.fft.rfft({0}, axis=AXIS) * (0.3 + 0.2j), 6, axis=AXIS)",
+     "T.fft.irfft(T.fft.rfft({0}, dim=AXIS) * (0.3 + 0.2j), 6, dim=AXIS)", ""),
+    ("complex cumsum", f"np.imag(np.cumsum({_Z} ** 2, axis=AXIS)) * 0.2", None, ""),
+    ("complex concatenate", f"np.imag(np.concatenate([{_Z}, 1j * np.conj({_Z})], axis=AXIS))",
+     in_torch(f"np.imag(np.cat([{_Z}, 1j * np.conj({_Z})], AXIS))"), ""),
+    ("complex flip", f"np.real(np.flip({_Z} ** 2, axis=AXIS) * {_Z})", None, ""),
 ]  # fmt: skip
 
 
@@ -209,7 +246,17 @@ def along(rng, shape):
         return None
     a = rng.randrange(-len(shape), len(shape))
     row = rng.choice(ALONG)
-    least = {"gradient": 2, "trapezoid": 1, "take": 1, "delete": 1, "unstack": 1}
+    least = {
+        "fft": 1,
+        "ifft": 1,
+        "rfft": 1,
+        "irfft": 2,
+        "gradient": 2,
+        "trapezoid": 1,
+        "take": 1,
+        "delete": 1,
+        "unstack": 1,
+    }
     if shape[a] < least.get(row[0], 0):
         return None
     return _filled(row, AXIS=repr(a))
@@ -233,8 +280,17 @@ def moved(rng, shape):
     add("pad", f"np.pad({{0}}, {pads}, constant_values=0.5)" if n else "np.copy({0})")
     if n and min(shape) > 1:
         add("pad edge", f"np.pad({{0}}, {pads}, mode={rng.choice(['edge', 'reflect', 'wrap'])!r})")
+    part = rng.choice(["::2", "1:", "::-1", "..., ::2", "..., :1", "..., None", "None, 1:"])
+    if n:
+        add("complex slice", f"np.real(({_Z} ** 2)[{part}] * (1.0 - 0.5j))",
+            in_torch(f"np.real(({_Z} ** 2)[{part}] * (1.0 - 0.5j))")
+            if "-1" not in part else None)  # fmt: skip
+        add("complex transposed", f"np.imag(np.transpose({_Z}) * (0.5 + 1j))")
     if n >= 2:
         p = rng.sample(range(n), n)
+        if of(shape):
+            add("fft2", "np.real(np.fft.fft2(np.sin({0})) * (0.2 - 0.1j))",
+                "T.real(T.fft.fft2(T.sin({0})) * (0.2 - 0.1j))")  # fmt: skip
         add("permuted", f"np.tanh(np.transpose({{0}}, {p}))", f"T.tanh(T.permute({{0}}, {p}))")
         k = rng.randrange(-1, 2)
         add("tril", f"np.tril({{0}}, {k})", f"T.tril({{0}}, {k})")
@@ -317,6 +373,11 @@ def joined(rng, a, b):
         add("np.matmul", "np.tanh(np.matmul({0}, {1}))", "T.tanh(T.matmul({0}, {1}))")
         add("dot", "np.tanh(np.dot({0}, {1}))")
         add("tensordot", "np.tanh(np.tensordot({0}, {1}, 1))")
+        add(
+            "complex matmul",
+            f"np.tanh(np.real({_Z} @ {_W}))",
+            in_torch(f"np.tanh(np.real({_Z} @ {_W}))"),
+        )
     if len(a) == len(b) == 2 and a[1] == b[1]:
         add("einsum", "np.tanh(np.einsum('ij,kj->ik', {0}, {1}))",
             "T.tanh(T.einsum('ij,kj->ik', {0}, {1}))")  # fmt: skip
@@ -327,6 +388,7 @@ def joined(rng, a, b):
         also = well.replace("np.", "T.")
         add("det", f"np.tanh(np.linalg.det({well}) * 0.1)", f"T.tanh(T.linalg.det({also}) * 0.1)")
         add("slogdet", f"np.linalg.slogdet({well})[1]", f"T.linalg.slogdet({also})[1]")
+        add("complex inv", f"np.real(np.linalg.inv({well} + 1j * np.tanh({{0}})))")
         add("inv", f"np.linalg.inv({well})", f"T.linalg.inv({also})")
         add("eigvalsh", f"np.sum(np.linalg.eigvalsh({well}) ** 2) * 0.01",
             f"T.sum(T.linalg.eigvalsh({also}) ** 2) * 0.01")  # fmt: skip
@@ -384,6 +446,9 @@ def controlled(rng, a, b):
     add("cond", f"C.cond(np.sum({{0}}) > 0.1, lambda d: {f}, lambda d: {g}, {{0}})",
         "np.sum({0}) - 0.1")  # fmt: skip
     add("if", f"(lambda d: {f} if np.sum(d) > 0.1 else {g})({{0}})", "np.sum({0}) - 0.1")
+    if of(a):
+        add("if of an element", f"(lambda d: {f} if np.ravel(d)[-1] > 0.1 else {g})({{0}})",
+            "np.ravel({0})[-1] - 0.1")  # fmt: skip
     add("fori_loop", f"C.fori_loop(0, {rng.randrange(4)}, lambda i, d: {f} + 0.1 * i, {{0}} * 1.0)")
     add("while_loop", "C.while_loop(lambda c: c[0] < 3, "
         f"lambda c: (c[0] + 1, (lambda d: {f})(c[1])), (0, {{0}} * 1.0))[1]")  # fmt: skip

@@ -14,7 +14,9 @@ from tests.fuzz import forms
 SHAPES = (
     (), (1,), (3,), (4,), (17,), (2, 3), (3, 3), (3, 1), (1, 4), (2, 1, 3), (2, 2, 2), (0,), (2, 0),
 )  # fmt: skip
-LARGE = ((130, 128), (16_500,), (2, 8_200))  # from 16,384 elements on other kernels compute
+# Other code computes products of matrices of some size, and from 16,384 elements on all else.
+MEDIUM = ((37,), (6, 40), (40, 40), (5, 8, 9), (1_000,), (3, 4, 5, 6))
+LARGE = ((130, 128), (16_500,), (2, 8_200), (17, 31, 33), (129, 129))
 NEAR = 4e-3  # nearer to a kink than this differences do not tell the derivative
 HIGHEST = 30.0
 
@@ -161,9 +163,13 @@ class Builder:
         shapes = [rng.choice(SHAPES) for _ in range(rng.randint(1, 3))]
         if rng.random() < 0.3:
             shapes[-1] = shapes[0]
-        if rng.random() < 0.04:
+        size = rng.random()
+        if size < 0.04:
             shapes = [rng.choice(LARGE)]
             self.most = 40_000
+        elif size < 0.12:
+            shapes = [rng.choice(MEDIUM)] * rng.randint(1, 2)
+            self.most = 4_000
         arrays = []
         for k, shape in enumerate(shapes):
             arrays.append(np.asarray(self.draw.uniform(-1.5, 1.5, shape)))
