@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tapegrad.njit.ssa_form import resolve_operands
 from tapegrad.njit.value_numbering import lower_bound
 from tapegrad.njit.values import Function, Loop, Value
 
@@ -19,6 +20,9 @@ def count_trips(function: Function) -> None:
                 found = function.value("phi", [loop.trip], "i64", None, block)
                 block.phis.append(found)
                 loop.trips[block] = found
+    for loop in function.loops:
+        _express_by_trips(function, loop)
+    resolve_operands(function)
     function.number_positions()
 
 
@@ -68,3 +72,23 @@ def _made_counter(function: Function, loop: Loop) -> Value:
     counter.args = [zero if p is loop.preheader else after for p in header.predecessors]
     header.phis.append(counter)
     return counter
+
+
+def _express_by_trips(function: Function, loop: Loop) -> None:
+    """Compute integers that grow evenly from the number of the trip: no stack keeps them then."""
+    header, trip = loop.header, loop.number
+    before = header.predecessors.index(loop.preheader)
+    made = []
+    for phi in list(header.phis):
+        after = phi.args[1 - before]
+        if phi is trip or phi.type != "i64" or after.op != "iadd" or phi not in after.args:
+            continue
+        start, step = phi.args[before], after.args[after.args[0] is phi]
+        if step is phi or loop.holds(step):
+            continue
+        growth = function.value("imul", [trip, step], "i64", None, header)
+        phi.replaced = function.value("iadd", [start, growth], "i64", None, header)
+        phi.replaced.name, phi.replaced.line = phi.name, phi.line
+        header.phis.remove(phi)
+        made += [growth, phi.replaced]
+    header.instructions[:0] = made

@@ -94,6 +94,27 @@ def np_sum(x):
     return np.sum(x)
 
 
+@njit
+def packed_triangle(packed, x):
+    s, place = 0.0, 1
+    for i in range(len(x)):
+        place -= 1
+        for j in range(i):
+            s += packed[place] * x[i] * x[j]
+            place += 2
+        place += 1
+    return s
+
+
+def test_indices_that_grow_evenly_are_computed_again():
+    x = np.linspace(0.0, 1.0, 5)
+    found = tg.explain(packed_triangle, np.ones(30), x)
+    trips = {row.trips for row in rows_of(found, "kept").values()}
+    assert 10 not in trips  # of the inner loop
+    gradient = tg.grad(packed_triangle, (0, 1))(np.ones(30), x)
+    np.testing.assert_allclose(gradient[1], x.sum() - x, atol=1e-12)
+
+
 def test_arguments_are_not_changed_and_pairs_are_taken():
     @njit
     def halved(x):
