@@ -6,11 +6,15 @@ slot after slot.  `%left` is how many bytes the call may still take.  What stays
 is a stack in `@level.kept`, with its capacity in its first word; or, of one that is too large for
 that, twice its capacity and one.  The next call begins with that, if it is a small part of what may
 be taken, and need not grow again.
+
+Arrays and columns begin at a cache line, so that no vector of theirs lies in two.
 """
 
 RAISED, NO_MEMORY = 1, 2  # what a sweep returns where it does not come to its end
 MOST = 1 << 45  # elements of an array, slots of a stack
 KEPT = 1 << 23  # bytes of a stack that stays
+LINE = 64  # bytes of a cache line
+FETCHED = 1024  # words that are fetched ahead
 SYMBOLS = ("malloc", "calloc", "realloc", "free")
 
 RUNTIME = f"""\
@@ -33,12 +37,44 @@ define internal i1 @charge(ptr %left, i64 %count, i64 %size) alwaysinline {{
   ret i1 %ok
 }}
 
+define internal ptr @aligned(ptr %raw) alwaysinline {{
+  %address = ptrtoint ptr %raw to i64
+  %above = add i64 %address, {LINE + 7}
+  %at = and i64 %above, -{LINE}
+  %p = inttoptr i64 %at to ptr
+  ret ptr %p
+}}
+
+define internal void @note_raw(ptr %p, ptr %raw) alwaysinline {{
+  %raw.at = getelementptr i64, ptr %p, i64 -1
+  store ptr %raw, ptr %raw.at
+  ret void
+}}
+
+define internal ptr @raw(ptr %p) alwaysinline {{
+  %none = icmp eq ptr %p, null
+  br i1 %none, label %done, label %some
+some:
+  %raw.at = getelementptr i64, ptr %p, i64 -1
+  %raw = load ptr, ptr %raw.at
+  br label %done
+done:
+  %found = phi ptr [null, %0], [%raw, %some]
+  ret ptr %found
+}}
+
+define internal void @free_aligned(ptr %p) noinline {{
+  %raw = call ptr @raw(ptr %p)
+  call void @free(ptr %raw)
+  ret void
+}}
+
 define internal noalias ptr @take(ptr %head, ptr %left, i64 %count, i64 %size, i1 %zero) noinline {{
   %ok = call i1 @charge(ptr %left, i64 %count, i64 %size)
   br i1 %ok, label %some, label %none
 some:
   %bytes = mul i64 %count, %size
-  %all = add i64 %bytes, 64
+  %all = add i64 %bytes, {3 * LINE}
   br i1 %zero, label %zeroed, label %raw
 zeroed:
   %a = call ptr @calloc(i64 %all, i64 1)
@@ -47,16 +83,18 @@ raw:
   %b = call ptr @malloc(i64 %all)
   br label %got
 got:
-  %p = phi ptr [%a, %zeroed], [%b, %raw]
-  %failed = icmp eq ptr %p, null
+  %block = phi ptr [%a, %zeroed], [%b, %raw]
+  %failed = icmp eq ptr %block, null
   br i1 %failed, label %none, label %list
 list:
+  %p = call ptr @aligned(ptr %block)
+  call void @note_raw(ptr %p, ptr %block)
   %next = load ptr, ptr %head
   store ptr %next, ptr %p
   %size.at = getelementptr i64, ptr %p, i64 1
   store i64 %bytes, ptr %size.at
   store ptr %p, ptr %head
-  %q = getelementptr i8, ptr %p, i64 64
+  %q = getelementptr i8, ptr %p, i64 {LINE}
   ret ptr %q
 none:
   ret ptr null
@@ -66,7 +104,8 @@ define internal i64 @room(i64 %capacity, ptr %left, i64 %need, i64 %columns) noi
   %twice = mul i64 %capacity, 2
   %more = icmp ugt i64 %need, %twice
   %least = select i1 %more, i64 %need, i64 %twice
-  %slots = add i64 %least, 64
+  %above = add i64 %least, 64
+  %slots = and i64 %above, -8
   %added = sub i64 %slots, %capacity
   %row = mul i64 %columns, 8
   %ok = call i1 @charge(ptr %left, i64 %added, i64 %row)
@@ -126,7 +165,7 @@ use:
   store i64 %slots.kept, ptr %capacity.at
   ret i1 true
 drop:
-  call void @free(ptr %stack)
+  call void @free_aligned(ptr %stack)
   br label %more
 more:
   %number = phi i64 [0, %0], [%word, %look], [0, %drop]
@@ -137,29 +176,42 @@ more:
   br i1 %ok, label %some, label %none
 some:
   %old = load ptr, ptr %level
+  %block = call ptr @raw(ptr %old)
+  %a = ptrtoint ptr %old to i64
+  %b = ptrtoint ptr %block to i64
+  %shift = sub i64 %a, %b
   %per = mul i64 %slots, 8
   %bytes = mul i64 %per, %columns
-  %new = call ptr @realloc(ptr %old, i64 %bytes)
-  %failed = icmp eq ptr %new, null
+  %room = add i64 %bytes, {2 * LINE}
+  %grown = call ptr @realloc(ptr %block, i64 %room)
+  %failed = icmp eq ptr %grown, null
   br i1 %failed, label %none, label %got
 got:
+  %start = getelementptr i8, ptr %grown, i64 %shift
+  %new = call ptr @aligned(ptr %grown)
   store ptr %new, ptr %level
   store i64 %slots, ptr %capacity.at
-  %used = mul i64 %capacity, 8
+  %one = icmp eq i64 %blocks, 1
+  %words = select i1 %one, i64 %columns, i64 1
+  %slot = mul i64 %words, 8
+  %used = mul i64 %capacity, %slot
+  %stays = icmp eq ptr %start, %new
+  %first.moved = zext i1 %stays to i64
   br label %head
 head:
   %k = phi i64 [%blocks, %got], [%k1, %body]
   %k1 = sub i64 %k, 1
-  %goes = icmp sgt i64 %k1, 0
+  %goes = icmp sgt i64 %k, %first.moved
   br i1 %goes, label %body, label %done
 body:
   %o1 = mul i64 %k1, %per
   %o2 = mul i64 %k1, %used
   %to = getelementptr i8, ptr %new, i64 %o1
-  %from = getelementptr i8, ptr %new, i64 %o2
+  %from = getelementptr i8, ptr %start, i64 %o2
   call void @llvm.memmove.p0.p0.i64(ptr %to, ptr %from, i64 %used, i1 false)
   br label %head
 done:
+  call void @note_raw(ptr %new, ptr %grown)
   ret i1 true
 none:
   ret i1 false
@@ -172,7 +224,7 @@ define internal void @drop(ptr %kept, i64 %word) noinline {{
   br i1 %is.stack, label %stack, label %done
 stack:
   %p = inttoptr i64 %old to ptr
-  call void @free(ptr %p)
+  call void @free_aligned(ptr %p)
   br label %done
 done:
   ret void
@@ -195,7 +247,7 @@ stays:
   call void @drop(ptr %kept, i64 %address)
   br label %done
 goes:
-  call void @free(ptr %p)
+  call void @free_aligned(ptr %p)
   %twice = shl i64 %capacity, 1
   %number = or i64 %twice, 1
   call void @drop(ptr %kept, i64 %number)
@@ -212,7 +264,7 @@ head:
   br i1 %end, label %done, label %body
 body:
   %next = load ptr, ptr %p
-  call void @free(ptr %p)
+  call void @free_aligned(ptr %p)
   br label %head
 done:
   ret void
@@ -247,6 +299,27 @@ done:
 }
 """
 
+# Has so many words fetched into the cache, as long as they are few.
+FETCHING = f"""\
+declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
+
+define internal void @fetch(ptr %at, i64 %count) noinline {{
+  %most = icmp ult i64 %count, {FETCHED}
+  br i1 %most, label %head, label %done
+head:
+  %k = phi i64 [0, %0], [%k1, %body]
+  %goes = icmp slt i64 %k, %count
+  br i1 %goes, label %body, label %done
+body:
+  %p = getelementptr i64, ptr %at, i64 %k
+  call void @llvm.prefetch.p0(ptr %p, i32 0, i32 3, i32 1)
+  %k1 = add i64 %k, {LINE // 8}
+  br label %head
+done:
+  ret void
+}}
+"""
+
 # Frees the newest arrays of the list, back to one of them.
 RELEASING = """\
 define internal void @release_to(ptr %head, ptr %left, ptr %mark) noinline {
@@ -263,7 +336,7 @@ body:
   %old = load i64, ptr %left
   %new = add i64 %old, %bytes
   store i64 %new, ptr %left
-  call void @free(ptr %p)
+  call void @free_aligned(ptr %p)
   br label %next
 done:
   ret void
@@ -303,7 +376,7 @@ some:
   call void %drop(ptr %q)
   br label %free
 free:
-  call void @free(ptr %p)
+  call void @free_aligned(ptr %p)
   br label %head
 done:
   ret void

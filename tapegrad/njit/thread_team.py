@@ -224,7 +224,7 @@ def _disbanding(words: int, levels: int) -> str:
     for j in range(levels):
         lines += [
             f"%stack{j}.at = getelementptr i64, ptr %frame, i64 {LEVELS + 2 * j}",
-            f"%stack{j} = load ptr, ptr %stack{j}.at", f"call void @free(ptr %stack{j})",
+            f"%stack{j} = load ptr, ptr %stack{j}.at", f"call void @free_aligned(ptr %stack{j})",
         ]  # fmt: skip
     body = "\n".join([f"  {line}" for line in lines])
     freed = "\n  call void @free(ptr %frames)"

@@ -37,6 +37,25 @@ def slope(x, n):
 fast_slope = njit(slope)
 
 
+@njit
+def turned(x, y, n):
+    """Two numbers kept in each trip of a loop whose trips are not counted."""
+    k = 0
+    while True:
+        if k >= n:
+            return x + y
+        x, y, k = x - 1e-4 * x * y, y + 1e-4 * x * x, k + 1
+
+
+def test_stacks_of_several_numbers_that_grow():
+    gradient = tg.grad(turned, (0, 1))
+    for n in (1, 60, 70, 200, 1000, 30, 5000, 100_000):
+        dx, dy, h = *gradient(0.7, 0.2, n), 1e-6
+        for d, (a, b) in ((dx, (h, 0.0)), (dy, (0.0, h))):
+            slope = (turned(0.7 + a, 0.2 + b, n) - turned(0.7 - a, 0.2 - b, n)) / (2 * h)
+            assert d == pytest.approx(slope, rel=1e-6)
+
+
 def test_calls_that_need_less_and_more_than_the_one_before():
     gradient = tg.grad(decayed)
     for n in (10, 50_000, 5, 0, LARGE, 7, 60_000, LARGE, LARGE + 5000, 3):
