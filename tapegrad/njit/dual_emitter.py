@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 from tapegrad.compiler.llvm.ssa import Value as Handle
 from tapegrad.kernels.codegen.rule_codegen import OPERANDS
-from tapegrad.njit.emitter import scalar_type
+from tapegrad.njit.emitter import ADDED, scalar_type
 from tapegrad.njit.partials import is_row, partials
 from tapegrad.njit.three_address_code import FLOATS, Call, Table
 from tapegrad.njit.vector_emitter import VectorEmitter, is_vector
 
 FLOATING = ("double", "float")
-TANGENT = "contract"  # products and sums that are tangents may be fused
+TANGENT = ADDED  # tangents are added up in any order, as adjoints are
 
 
 class Dual(NamedTuple):
@@ -280,6 +280,11 @@ class DualEmitter(VectorEmitter):
         if not moves or not _carries(kind):
             return y
         return Dual(y, super().pop(k, at.tangent, 2 * column + 1, kind, lanes))
+
+    def fetch(self, at: Any, count: Any) -> None:
+        """Have so many words of a stack fetched, and their tangents."""
+        for one in at:
+            super().fetch(one, count)
 
     def slot(self, buffer: Any, capacity: Any, column: int, slot: Any, columns: int) -> Any:
         """The places of a value and its tangent."""

@@ -16,7 +16,7 @@ from tapegrad.compiler.llvm.ssa import Value as Handle
 from tapegrad.compiler.llvm.ssa import literal
 from tapegrad.kernels.codegen.rule_codegen import Symbol
 from tapegrad.njit.partials import Partial
-from tapegrad.njit.runtime_text import BOXES, RUNTIME, adding
+from tapegrad.njit.runtime_text import BOXES, FETCHING, RUNTIME, adding
 from tapegrad.njit.thread_team import Routine, Team
 from tapegrad.njit.three_address_code import Call, Table, Unsupported
 
@@ -30,6 +30,7 @@ SIZE = {e: {"double": 8, "float": 4}.get(t, int(t[1:]) // 8 if t[0] == "i" else 
         for e, t in MEMORY.items()}  # fmt: skip
 FLOATING = ("fadd", "fsub", "fmul", "fdiv", "fneg")
 ADDED = "reassoc nsz contract"  # adjoints are added up in any order
+PARTIAL = "contract"  # partial derivatives may be fused, and share the reciprocal of a divisor
 _WORDS = {
     "iadd": "add", "isub": "sub", "imul": "mul", "iand": "and", "ior": "or", "ixor": "xor",
     "band": "and", "bor": "or", "bxor": "xor",
@@ -45,7 +46,8 @@ class BlockCode(ScalarCode):
         """Append an instruction."""
         word, _, rest = text.partition(" ")
         if self.flags and word in FLOATING:
-            text = f"{word} {self.flags} {rest}"
+            reciprocal = " arcp" if word == "fdiv" else ""
+            text = f"{word} {self.flags}{reciprocal} {rest}"
         return super().emit(type, text)
 
 
@@ -168,7 +170,7 @@ class Emitter:
             if formula in (1, -1):
                 return g if formula == 1 else self.apply("neg", g)
             return self.apply("mul", g, literal(float(formula), scalar_type(g)))
-        self.flags = "contract"
+        self.flags = PARTIAL
         product = partial.product if self.strong else "mul"
         found = self.apply(product, g, self.formula(formula, values, scalar_type(g)))
         self.flags = ""
@@ -435,6 +437,11 @@ class Emitter:
         alias = self._alias(("stack", k, column))
         x = self.current.emit(type, f"load {type}, {at}, align 8{alias}")
         return self.current.emit("i1", f"trunc {x} to i1") if kind == "i1" else x
+
+    def fetch(self, at: Any, count: Any) -> None:
+        """Have so many words of a stack fetched."""
+        self.declared.add(FETCHING)
+        self.line(f"call void @fetch({at}, {count})")
 
     def free_stacks(self) -> None:
         """Give the stacks back, or keep them for the next call."""

@@ -9,7 +9,7 @@ from tapegrad.njit.adjoints_aside import Aside, Places
 from tapegrad.njit.checkpoints import Checkpoints
 from tapegrad.njit.partials import is_row, operand, partials
 from tapegrad.njit.reverse_plan import AT_HAND, Merge
-from tapegrad.njit.sweep_frame import SweepFrame
+from tapegrad.njit.sweep_frame import Stack, SweepFrame
 from tapegrad.njit.threaded_loops import ENDED, ThreadedLoop, ThreadedLoops
 from tapegrad.njit.three_address_code import ELEMENTS, FLOATS
 from tapegrad.njit.trip_order import goes_upwards
@@ -247,7 +247,10 @@ class ReverseSweep:
             emitter.put(stack.base, base)
         header = f"r{block.predecessors[0].label}"
         places = Places(loop, self.plan)
-        if places.usable and loop.width == 1:
+        aside = places.usable and loop.width == 1
+        if stack is not None and (loop in self.upwards or (aside and places.upwards)):
+            self._fetch_ahead(stack, trips)
+        if aside:
             Aside(self, places).write(trips, header)
         elif incoming and self._only_carries(loop):
             tests = [emitter.vanishes(g) for _, g in incoming]
@@ -256,6 +259,16 @@ class ReverseSweep:
             emitter.branch(nothing, f"r{loop.preheader.label}", header)
         else:
             emitter.jump(header)
+
+    def _fetch_ahead(self, stack: Stack, trips: Any) -> None:
+        """Have the processor fetch what is read when the loop is gone through the next time.
+
+        Where trips are taken upwards and what the stack holds downwards, it does not by itself.
+        """
+        emitter = self.emitter
+        before = emitter.integer("isub", [emitter.get(stack.base), trips])
+        for v in stack.columns:
+            emitter.fetch(stack.place(v, before, emitter), stack.slots(trips, emitter))
 
     def _skipped(self, loop: Loop, trips: Any) -> Any:
         """How many trips are all but the last one, if its reverse leaves adjoints of zero."""
