@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -101,7 +102,7 @@ class Jacobian(_Matrix):
         for j, e, directions in unit_directions(given, chosen):
             tangent = self.evaluator.run(given, (), directions=directions, moved=chosen).tangent
             for row, t in zip(blocks, flatten(tangent[0] if self.has_aux else tangent)[0]):
-                row[j].reshape(np.size(t), -1)[:, e] = np.ravel(t)
+                _matrix(row[j], t)[:, e] = np.ravel(t)
 
     def _rows(
         self, blocks: Blocks, given: Sequence[Any], chosen: tuple[int, ...], value: Any,
@@ -114,7 +115,12 @@ class Jacobian(_Matrix):
                 np.reshape(seeds[r], -1)[e] = 1.0
                 found = self.evaluator.run(given, chosen, seeds=seeds, value=False).gradients
                 for block, g in zip(blocks[r], found, strict=True):
-                    block.reshape(np.size(result), -1)[e] = np.ravel(g)
+                    _matrix(block, result)[e] = np.ravel(g)
+
+
+def _matrix(block: Array, x: Any) -> Array:
+    """A block with a row for each element of the result `x`; either may have none."""
+    return block.reshape(np.size(x), math.prod(block.shape[np.ndim(x) :]))
 
 
 def zero_seeds(leaves: Sequence[Any]) -> list[Array]:
@@ -154,7 +160,7 @@ class Hessian(_Matrix):
             value = found.value
             assert found.gradient_tangents is not None
             for row, t in zip(blocks, found.gradient_tangents, strict=True):
-                row[j].reshape(np.size(t), -1)[:, e] = np.ravel(t)
+                _matrix(row[j], t)[:, e] = np.ravel(t)
         rows = self.in_form(blocks, given, chosen, len(args))
         matrix = self.as_arguments(rows, given, chosen, len(args))
         if not self.has_aux:

@@ -35,6 +35,16 @@ def cubes(x):
     return s
 
 
+@njit
+def scaled(x, a):
+    return x * np.sum(a)
+
+
+@njit
+def weighted(x, a):
+    return np.sum(x) * a[0] + a[0] * a[1]
+
+
 def by_hand(x, a, n):
     return np.stack([np.sin(x) * a, x * np.roll(x, -1)], 1), n * a * np.sum(x * np.roll(x, -1))
 
@@ -217,3 +227,17 @@ def test_tangents_along_some_of_the_arguments(moved):
     )
     for found, up, down in zip(pruned.gradient_tangents, gradients(1e-6), gradients(-1e-6)):
         np.testing.assert_allclose(found, (up - down) / 2e-6, rtol=1e-6, atol=1e-7)
+
+
+def test_arrays_without_elements():
+    none, a = np.zeros((0, 2)), np.array([2.0, 3.0])
+    for matrix in (tg.jacrev, tg.jacfwd):
+        dx, da = matrix(scaled, (0, 1))(none, a)
+        assert dx.shape == (0, 2, 0, 2)
+        assert da.shape == (0, 2, 2)
+        assert matrix(scaled, 1)(np.ones((1, 2)), none[:, 0]).shape == (1, 2, 0)
+    blocks = tg.hessian(weighted, (0, 1))(none, a)
+    assert [[block.shape for block in row] for row in blocks] == [
+        [(0, 2, 0, 2), (0, 2, 2)], [(2, 0, 2), (2, 2)],
+    ]  # fmt: skip
+    np.testing.assert_array_equal(blocks[1][1], [[0.0, 1.0], [1.0, 0.0]])
