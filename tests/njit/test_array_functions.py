@@ -50,6 +50,12 @@ def where_and_clip(x):
 
 
 @case(A1)
+def rounded(x):
+    y = np.round(x) + np.around(x, 1) + 1.0
+    return np.sum(y * x) + np.round(x[0]) * x[1] + np.round(x[2], 1) * x[3]
+
+
+@case(A1)
 def statistics(x):
     return np.var(x) * np.std(x) + np.prod(x[:3]) + np.max(x) * np.min(x) + x[np.argmax(x)]
 

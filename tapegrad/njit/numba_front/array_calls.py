@@ -17,6 +17,7 @@ from tapegrad.njit.numba_front.typed_ir import A_LIST
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain, row_of
 from tapegrad.njit.three_address_code import Constant, Operand, Unsupported
 
+ROUNDING: tuple[Any, ...] = (round, np.round, np.around)
 NEW: tuple[Any, ...] = (np.empty, np.zeros, np.ones, np.full)
 _JOINING = ("concatenate", "stack", "vstack", "hstack", "column_stack")
 _LIKE: tuple[Any, ...] = (np.empty_like, np.zeros_like, np.ones_like, np.full_like)
@@ -109,6 +110,8 @@ class ArrayCalls(Inlining):
             args.append(dict(e.kws)["out"])
         elif e.kws:
             return self.overloaded(e, t, f"`np.{name}` with keywords")
+        if key in ROUNDING and len(args) < 3:
+            return self.rounded(args, t)
         known = isinstance(key, np.ufunc) or key in (abs, np.where, np.clip)
         if known and isinstance(t, types.Array):
             inputs = key.nin if isinstance(key, np.ufunc) else 3 if key is np.clip else len(args)
@@ -132,6 +135,14 @@ class ArrayCalls(Inlining):
         if not is_numpys(key) and not (key is sum and self.type(args[0]).ndim == 1):
             return self.overloaded(e, t, f"a call of `{getattr(key, '__module__', '')}.{name}`")
         return self.library_or_overload(name, [(self.get(a), self.type(a)) for a in args], e, t)
+
+    def rounded(self, args: list[NumbaIR], t: NumbaType) -> Found:
+        """`np.round` of an array, to so many decimals if they are given."""
+        if len(args) == 1:
+            return self.elementwise((np.rint, args), t, None)
+        given = [self.known(a) for a in args]
+        f = array_library.elementwise("round({x0}, {x1})", [kind for _, kind in given], t)
+        return self.laid_out(self.inline(f, given), t)
 
     def transposed(self, this: Found, axes: list[NumbaIR], t: NumbaType) -> Found:
         """`np.transpose` with axes that are constants, or without."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.njit.numba_front import order_library
-from tapegrad.njit.numba_front.array_calls import NEW, ArrayCalls, is_numpys
+from tapegrad.njit.numba_front.array_calls import NEW, ROUNDING, ArrayCalls, is_numpys
 from tapegrad.njit.numba_front.components import array_of, scalar
 from tapegrad.njit.numba_front.iteration import INDEXED
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, types
@@ -118,7 +118,7 @@ class Calls(ArrayCalls):
         if key is np.where and kind is not None:
             c, x, y = (self.get(a)[0] for a in args)
             return [self.chosen(self.to(c, "i1"), self.to(x, kind), self.to(y, kind))], t
-        if key is round and len(args) > 1:
+        if key in ROUNDING and len(args) > 1:
             return self.inline(order_library.rounded(), [self.known(a) for a in args])
         if key is divmod:
             kinds = [*t]
@@ -131,7 +131,7 @@ class Calls(ArrayCalls):
             return [self.condition(f, args, self.typed.calls[e].args)], t
         if key in _IDENTITIES and kind in FLOATS:
             return [self.number(args[0], kind)], t
-        row = row_of(np.rint if key is round else key)
+        row = row_of(np.rint if key in ROUNDING else key)
         if key is abs and types.unliteral(t) == types.uint64:
             return self.get(args[0]), t
         if key is abs and kind == "i64":
