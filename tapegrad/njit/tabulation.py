@@ -192,6 +192,8 @@ def _copied(
     args = [_copied(function, a, loop, block, new) for a in v.args]
     made = function.value(v.op, args, v.type, v.attribute, block)
     made.line, made.name = v.line, v.name
+    if v.type == "ptr":
+        function.unite(made, v)
     block.instructions.append(made)
     new[v] = made
     return made

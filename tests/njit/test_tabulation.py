@@ -42,6 +42,17 @@ def of_two(q, x, k):
 
 
 @njit
+def of_slices(q, x, k):
+    """What is read is a slice that is taken in the loop."""
+    s = 0.0
+    for i in range(len(x)):
+        part = q[1:k]
+        for j in range(len(part)):
+            s += math.exp(part[j]) * x[i]
+    return s
+
+
+@njit
 def again(q, x, k):
     """In a loop around, what is read is another thing each time."""
     p, s = q.copy(), 0.0
@@ -120,8 +131,9 @@ X = rng.uniform(0.3, 1.0, 5)
     ("f", "q", "count"),
     [
         (scaled, rng.normal(size=4), 1), (of_two, rng.normal(size=(4, 3)), 1),
-        (again, rng.normal(size=4), 1), (written, rng.normal(size=4), 0),
-        (asked_for, rng.normal(size=4), 0), (growing, rng.normal(size=4), 0),
+        (of_slices, rng.normal(size=4), 1), (again, rng.normal(size=4), 1),
+        (written, rng.normal(size=4), 0), (asked_for, rng.normal(size=4), 0),
+        (growing, rng.normal(size=4), 0),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )  # fmt: skip
