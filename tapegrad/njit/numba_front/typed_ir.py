@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
@@ -125,6 +126,32 @@ class _FrontEnd(compiler.CompilerBase):
         raise Unsupported("a block `with objmode`, which Python runs")
 
 
+@contextmanager
+def _calls_typed_once(context: Any) -> Iterator[None]:
+    """Have a typing context find the signature of a builtin once for the types of its arguments.
+
+    Operators have a hundred signatures and overloads, which Numba tries in order at each call.
+    """
+    known: dict[Any, Any] = {}
+    resolve, inner = context.resolve_function_type, "resolve_function_type" in vars(context)
+
+    def resolved(function: Any, args: Any, keywords: Any) -> Any:
+        if not isinstance(function, types.Function):
+            return resolve(function, args, keywords)
+        key = function, tuple(args), tuple(dict(keywords).items())
+        if key not in known:
+            known[key] = resolve(function, args, keywords)
+        return known[key]
+
+    context.resolve_function_type = resolved
+    try:
+        yield
+    finally:
+        del context.resolve_function_type
+        if inner:  # Numba compiles for another one
+            context.resolve_function_type = resolve
+
+
 @lru_cache(maxsize=256)
 def _front_end(function: Callable[..., Any], kinds: Kinds) -> Any:
     """Byte code, Numba's own SSA, types."""
@@ -139,7 +166,7 @@ def _front_end(function: Callable[..., Any], kinds: Kinds) -> Any:
         state.func_id = bytecode.FunctionIdentity.from_function(function)
         ExtractByteCode().run_pass(state)
         state.lifted, state.lifted_from = (), None
-        with ConfigStack().enter(flags.copy()):
+        with _calls_typed_once(target.typing_context), ConfigStack().enter(flags.copy()):
             for passes in pipeline.define_pipelines():
                 passes.run(state)
     return state.type_annotation
