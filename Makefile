@@ -5,8 +5,10 @@ PYTHON ?= python3
 # Worker processes of the test runs; 0 is none beside pytest's own. And what `make test` runs.
 JOBS ?= 2
 TESTS ?= tests
-# How many random programs `make fuzz` runs; each time others.
+# How many random programs `make fuzz` runs, each time others, and `make njit-programs`, from which
+# number on.
 N ?= 1000
+FIRST ?= 10000
 # What is measured, and with which options, e.g. SUITES=eager BENCH="--threads 2 --json eager.json".
 SUITES ?= eager transforms jit njit compile
 BENCH ?=
@@ -18,7 +20,7 @@ INSTALLED := $(VENV)/.installed
 
 .PHONY: help demo test native native-off native-forced bounds lint peers peers-compared peers-torch \
 	distributed bench examples scripts autograd-suite torch-suite torch-samples array-api build docs \
-	wheel-test clean fuzz faults
+	wheel-test clean fuzz njit-programs faults
 .DELETE_ON_ERROR:
 
 help:
@@ -32,6 +34,9 @@ help:
 	@echo "make distributed"
 	@echo "               tests on clusters of Dask, workers of joblib and under MPI (installs them)"
 	@echo "make fuzz      random programs against each other and the peers: N=100000 for a long run"
+	@echo "make njit-programs"
+	@echo "               random programs that Numba compiles, every derivative against the others and"
+	@echo "               differences: N=20000 for a long run, FIRST is the number of the first"
 	@echo "make faults    interrupts at N random moments of each kind of work, N=10000 for a long run"
 	@echo "make bench     the figures of the documents (installs the same and CasADi)"
 	@echo "make torch-suite TORCH_SOURCE=/path/to/pytorch"
@@ -85,6 +90,9 @@ distributed: $(INSTALLED)-dev $(INSTALLED)-distributed-test
 
 fuzz: $(INSTALLED)-dev $(INSTALLED)-peers
 	$(PY) -m tests.fuzz $(N) --jobs $(JOBS) --peer torch --peer jax
+
+njit-programs: $(INSTALLED)-dev
+	$(PY) -m tests.njit $(N) --first $(FIRST) --jobs $(JOBS)
 
 faults: $(INSTALLED)-dev
 	TAPEGRAD_TRIALS=$(N) $(PY) -m pytest -n $(JOBS) tests/faults/test_in_between.py

@@ -7,26 +7,29 @@ NUMBA_BOUNDSCHECK=1 indices are checked in the programs and in their adjoints.
 import argparse
 import subprocess
 import sys
-import traceback
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.njit.random_programs import RandomProgram
-
 CHUNK = 100  # programs to a process: what it has compiled goes with it
+PART = 25  # programs until garbage is collected
+
+
+def numbered(seeds):
+    """The numbers of programs; which one it was is known after a crash."""
+    for seed in seeds:
+        print(f"program {seed}", file=sys.stderr, flush=True)
+        yield seed
 
 
 def chunk(first, stop):
     """Check some programs; returns how many disagree."""
-    from tests.njit.test_random_programs import check_quickly
+    from tests.njit.random_checks import check_programs, report
 
     bad = 0
-    for seed in range(first, stop):
-        print(f"program {seed}", file=sys.stderr, flush=True)  # which one it was, after a crash
-        try:
-            check_quickly(seed)
-        except Exception:
-            bad += 1
-            print(f"# Program {seed}\n{RandomProgram(seed).source()}\n{traceback.format_exc()}")
+    for start in range(first, stop, PART):
+        for seed, error in check_programs(numbered(range(start, min(start + PART, stop)))):
+            if error is not None:
+                bad += 1
+                print(report(seed, error))
     return bad
 
 

@@ -43,7 +43,9 @@ def moved(args, along, step):
         if isinstance(x, tuple):
             return tuple([part(y) for y in x])
         d = next(rest)
-        return x if d is None else x + step * d
+        if d is None:
+            return x.copy() if isinstance(x, np.ndarray) else x
+        return x + step * d
 
     return [part(x) for x in args]
 
