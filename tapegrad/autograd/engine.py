@@ -14,14 +14,13 @@ from tapegrad.autograd.sweep import NOT_USED, Sweep, deliver, swept_at_once
 from tapegrad.autograd.tensor_hooks import end_sweep, ending, run_functions
 from tapegrad.dispatch.dispatch import ended
 from tapegrad.dispatch.native_calls import native_calls
-from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.kernels.sweep.sweep_abi import SMALL
 from tapegrad.tape import versions
-from tapegrad.tape.tape import DTYPE_BITS, F4_SHAPE, MODE_FAST, Ended, Tape, current
+from tapegrad.tape.tape import DTYPE_BITS, Ended, Tape, current
 from tapegrad.tensor import Tensor, View, former, noted, place, tape_of, wrap, wrap_as
 
 if TYPE_CHECKING:
-    from tapegrad.autograd.workspace import Workspace
+    pass
 
 Tensors = Tensor | Sequence[Tensor]
 _ONE = np.ones(())
@@ -211,32 +210,26 @@ def _from_one(root: Any, weight: Any, inputs: list[Any] | None, retain: bool) ->
     That is what nearly all sweeps are.  UNDONE: nothing is done, take the general path.
     """
     tape = current.tape
-    work = tape.workspace
-    if work is None or tape.sweeping > 0:
+    work, compiled = tape.workspace, native_calls.sweep
+    if work is None or compiled is None or tape.sweeping > 0:
         return UNDONE
     try:
-        if native_calls.sweep is None:
-            sweep = _begun(tape, work, root, weight, inputs, retain)
-        else:
-            leaves = None if inputs is None else (*inputs,)
-            if type(weight) is Tensor and weight._s == -1:  # neither float64 nor float32, or large
-                weight = _seed(root, weight)
-                if weight is None:
-                    return UNDONE
-            with accumulating:
-                found = native_calls.sweep(root, weight, work.place, retain, leaves)
-            if tape.sweeping:  # there is more to do
-                sweep = Sweep(tape, recorded=False, retain=retain, work=work)
-                status, index, low, seed = found
-                sweep.go_on(status, index, low, seed, _codes(tape, inputs))
-            elif found is False:
-                sweep = _begun(tape, work, root, weight, inputs, retain)
-            else:
-                if ending:
-                    end_sweep(tape)
-                return found
-        if sweep is None:
-            return UNDONE
+        leaves = None if inputs is None else (*inputs,)
+        if type(weight) is Tensor and weight._s == -1:  # neither float64 nor float32, or large
+            weight = _seed(root, weight)
+            if weight is None:
+                return UNDONE
+        with accumulating:
+            found = compiled(root, weight, work.place, retain, leaves)
+        if not tape.sweeping:
+            if found is False:
+                return UNDONE
+            if ending:
+                end_sweep(tape)
+            return found
+        sweep = Sweep(tape, recorded=False, retain=retain, work=work)  # there is more to do
+        status, index, low, seed = found
+        sweep.go_on(status, index, low, seed, _codes(tape, inputs))
         if inputs is None:
             with accumulating:
                 delivered = deliver(sweep)
@@ -260,18 +253,13 @@ def _from_one(root: Any, weight: Any, inputs: list[Any] | None, retain: bool) ->
     return delivered
 
 
-def _seed(root: Any, weight: Any) -> np.ndarray | None:
-    """An array with the weight of a root; None where it is not plain, or does not fit."""
-    if weight is None:
-        return np.array(1.0, root._a.dtype) if root._s in (0, F4_SHAPE) else None
-    if type(root) is not Tensor or type(weight) is not Tensor or weight._s != root._s:
-        return None
+def _seed(root: Any, weight: Tensor) -> np.ndarray | None:
+    """An array with the weight of a root; None where it does not fit."""
     given = weight._a
-    if root._s == -1:
-        if given.shape != root._a.shape or given.dtype != root._a.dtype:
-            return None
-        if given.dtype not in DTYPE_BITS:
-            return None
+    if type(root) is not Tensor or root._s != -1 or given.dtype not in DTYPE_BITS:
+        return None
+    if given.shape != root._a.shape or given.dtype != root._a.dtype:
+        return None
     if given.size > SMALL:
         return np.asarray(given, order="C")
     return np.array(given, order="C")  # the compiled sweep may write there
@@ -288,32 +276,6 @@ def _codes(tape: Tape, leaves: list[Any] | None) -> list[int] | None:
             return []
         found.append(code)
     return found
-
-
-def _begun(
-    tape: Tape, work: Workspace, root: Any, weight: Any, inputs: list[Any] | None, retain: bool
-) -> Sweep | None:
-    """A sweep from one Tensor, run, with `sweeping` at 1; None, with nothing done: not so plain.
-
-    The caller sets `sweeping` back.
-    """
-    if type(root) is not Tensor:
-        return None
-    seed = weight if type(weight) is np.ndarray else _seed(root, weight)
-    if seed is None:
-        return None
-    home = root._home
-    if type(home) is View and place(root) > 0:
-        home = home.tape
-    if home is not tape or tape.mode != MODE_FAST or sweep_abi.find() is None:
-        return None
-    tape.sweeping = 1  # excludes compaction, which renumbers, and other users of the workspace
-    targets = _codes(tape, inputs)
-    index = tape.index(root._pos)
-    if index < 0 or targets == []:
-        return None
-    sweep = Sweep(tape, recorded=False, retain=retain, work=work)
-    return sweep if sweep.run_from(index, seed, targets) else None
 
 
 def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:

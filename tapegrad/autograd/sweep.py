@@ -133,34 +133,10 @@ class Sweep(Adjoints):
             if tape.recomputed and not tape.sweeping:
                 tape.recomputed.clear()
 
-    def run_from(self, index: int, seed: np.ndarray, targets: list[int] | None) -> bool:
-        """`run` from one root to leaves; False, with nothing done: `run` says why.
-
-        The caller says that a sweep is under way until what it has found was taken.
-        """
-        tape, work = self.tape, self.work
-        assert work is not None
-        self.seeds[index] = self.values[index] = seed
-        self.top = index
-        self.low = min(tape.floor, index)
-        self.targets, self.strict = targets, len(targets or ())
-        work.set_seeds((index, work.data(seed)))
-        work.frame[_RETAIN] = self.retain
-        status = self._start(work)
-        if status in (BELOW, SPENT_RECORD, UNUSED):
-            return False
-        if status != DONE:
-            if targets is not None:
-                self.need, self.leaf_need = work.need()
-            self.finish(work, status)
-        elif not self.retain:
-            drop(tape, work, index)
-        return True
-
     def go_on(
         self, status: int, index: int, low: int, seed: np.ndarray, targets: list[int] | None
     ) -> None:
-        """Finish what `native.sweep_call` has begun: the same sweep as that of `run_from`."""
+        """Finish what `native.sweep_call` has begun, a sweep from one root to leaves."""
         work = self.work
         assert work is not None
         self.seeds[index] = self.values[index] = seed
