@@ -4,15 +4,7 @@ The places are named by integers, by a mask, or by how a view lies.
 """
 
 from tapegrad.kernels.memory import f8, i8, u1
-from tapegrad.kernels.sweep.index_adjoints import (
-    blocks_of,
-    columns_of,
-    cut,
-    length_of,
-    lines_of,
-    next_indices,
-    start_of,
-)
+from tapegrad.kernels.sweep.index_adjoints import cut, pick, scatter
 from tapegrad.kernels.sweep.sweep_abi import (
     FIELD,
     FIELD_MASK,
@@ -46,40 +38,6 @@ def in_bounds(plan, places_at, count):
     for i in range(count):
         good &= least <= places[i] < size
     return good
-
-
-@typed
-def pick(aux, places_at, count, source_at, to):
-    """Read the elements, or rows, that indices name."""
-    places, source, target = i8(places_at), f8(source_at), f8(to)
-    length = length_of(aux)
-    lines, columns, at, i = lines_of(aux, count), columns_of(aux), 0, 0
-    for block in range(blocks_of(aux, count)):
-        at = next_indices(aux, at)
-        for _ in range(lines):
-            for column in range(columns):
-                start = start_of(aux, places[at], block, column)
-                for j in range(length):
-                    target[i * length + j] = source[start + j]
-                at, i = at + 1, i + 1
-
-
-@typed
-def scatter(aux, places_at, count, source_at, to):
-    """Write, or add, elements or rows where indices say."""
-    places, source, target = i8(places_at), f8(source_at), f8(to)
-    length, adds = length_of(aux), aux & KEEPS_WRITTEN
-    pace = 0 if aux & FIELD_MASK == 1 else 1
-    lines, columns, at, i = lines_of(aux, count), columns_of(aux), 0, 0
-    for block in range(blocks_of(aux, count)):
-        at = next_indices(aux, at)
-        for _ in range(lines):
-            for column in range(columns):
-                start = start_of(aux, places[at], block, column)
-                for j in range(length):
-                    value = source[(i * length + j) * pace]
-                    target[start + j] = target[start + j] + value if adds else value
-                at, i = at + 1, i + 1
 
 
 @typed
@@ -132,7 +90,7 @@ def read_places(operands, plan, source, count, to):
         return select(places, chosen, source, to, count)
     if not in_bounds(plan, places, chosen):
         return 0
-    pick(plan.aux, places, chosen, source, to)
+    pick(plan.aux, places, chosen, source, to, 1, False)
     return 1
 
 
@@ -152,5 +110,6 @@ def write_places(operands, plan, source, count, to):
         return 1
     if plan.loop == KIND_PUT and not in_bounds(plan, places, chosen):
         return 0
-    scatter(plan.aux, places, chosen, source, to)
+    pace, adds = 0 if plan.aux & FIELD_MASK == 1 else 1, plan.aux & KEEPS_WRITTEN != 0
+    scatter(plan.aux, places, chosen, source, to, pace, adds)
     return 1

@@ -1,6 +1,6 @@
 """The arena that lends buffers for adjoints, and the headers of saved arrays."""
 
-from tapegrad.kernels.flags import typed
+from tapegrad.kernels.flags import helper, typed
 from tapegrad.kernels.memory import f4, f8, i4, i8, u1
 from tapegrad.kernels.sweep.reachability import find
 
@@ -132,34 +132,30 @@ def matrix_at(at, shape_at, strides_at, ndim, index):
     return at
 
 
-@typed
-def finite(address, s0, s1, rows, cols):
-    """Whether a matrix holds neither an infinity nor a NaN: no exponent has all its bits set."""
-    words = i8(address)
+@helper
+def none_full(words, bits, s0, s1, rows, cols):
+    """Whether no element of a matrix has all bits of its exponent set, as infinities and NaN do."""
     found = 0
     for i in range(rows):
         if s1 == 1:
             for j in range(cols):
-                found |= 1 if words[i * s0 + j] & EXPONENT == EXPONENT else 0
+                found |= 1 if words[i * s0 + j] & bits == bits else 0
         else:
             for j in range(cols):
-                found |= 1 if words[i * s0 + j * s1] & EXPONENT == EXPONENT else 0
+                found |= 1 if words[i * s0 + j * s1] & bits == bits else 0
     return found == 0
+
+
+@typed
+def finite(address, s0, s1, rows, cols):
+    """Whether a matrix holds neither an infinity nor a NaN."""
+    return none_full(i8(address), EXPONENT, s0, s1, rows, cols)
 
 
 @typed
 def finite_f4(address, s0, s1, rows, cols):
     """`finite`, of float32."""
-    words = i4(address)
-    found = 0
-    for i in range(rows):
-        if s1 == 1:
-            for j in range(cols):
-                found |= 1 if words[i * s0 + j] & EXPONENT_F4 == EXPONENT_F4 else 0
-        else:
-            for j in range(cols):
-                found |= 1 if words[i * s0 + j * s1] & EXPONENT_F4 == EXPONENT_F4 else 0
-    return found == 0
+    return none_full(i4(address), EXPONENT_F4, s0, s1, rows, cols)
 
 
 @typed

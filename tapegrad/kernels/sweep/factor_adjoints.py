@@ -11,7 +11,6 @@ from tapegrad.kernels.flags import helper, typed
 from tapegrad.kernels.memory import f8, i8
 from tapegrad.kernels.sweep.arena import (
     all_finite,
-    cell_of,
     data,
     give_back,
     saved,
@@ -19,7 +18,7 @@ from tapegrad.kernels.sweep.arena import (
     wanted,
 )
 from tapegrad.kernels.sweep.reachability import input_at
-from tapegrad.kernels.sweep.solve_adjoints import row_and_column
+from tapegrad.kernels.sweep.solve_adjoints import add_matrices, row_and_column
 from tapegrad.kernels.sweep.sweep_abi import (
     FACTOR_BATCH,
     FACTOR_COLUMNS,
@@ -29,7 +28,6 @@ from tapegrad.kernels.sweep.sweep_abi import (
     SYSTEM,
     SweepFrame,
 )
-from tapegrad.kernels.sweep.view_adjoints import clear
 from tapegrad.tape.tape import AUX, FIELDS, SHAPE
 
 SQUARE = SYSTEM * 8  # bytes of the largest matrix
@@ -72,18 +70,6 @@ def mirror(at, n):
     for i in range(n):
         for j in range(i):
             a[j * n + i] = a[i * n + j]
-
-
-@typed
-def add_matrices(frame, code, found, count):
-    """Add to the adjoint of an input."""
-    cell = i8(cell_of(frame, code))
-    if cell[0] == 0:
-        cell[0] = take(frame, count * 8)
-        clear(cell[0], count * 8)
-    out, more = f8(cell[0] & ~1), f8(found)
-    for i in range(count):
-        out[i] += more[i]
 
 
 # -- the rules of one matrix: from g and y to out, with four matrices of room ----------------------

@@ -6,7 +6,7 @@ for it.
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import f8, i4, i8, u1
+from tapegrad.kernels.memory import address, f8, i4, i8, room_f8, u1
 from tapegrad.kernels.sweep.arena import data, give_back, saved, take
 from tapegrad.kernels.sweep.sweep_abi import (
     EACH_BITS,
@@ -117,11 +117,10 @@ def lines_of(aux, count):
 
 
 @typed
-def put_back(frame, header, aux, g, out):
-    """Add what was picked where it was picked from."""
-    places, source, target = i8(data(frame, header)), f8(g), f8(out)
+def pick(aux, places_at, count, source_at, to, pace, adds):
+    """Read, or add up, the elements or rows that indices name; with a pace of 0 into one place."""
+    places, source, target = i8(places_at), f8(source_at), f8(to)
     length = length_of(aux)
-    count = count_of(frame, header)
     lines, columns, at, i = lines_of(aux, count), columns_of(aux), 0, 0
     for block in range(blocks_of(aux, count)):
         at = next_indices(aux, at)
@@ -129,7 +128,25 @@ def put_back(frame, header, aux, g, out):
             for column in range(columns):
                 start = start_of(aux, places[at], block, column)
                 for j in range(length):
-                    target[start + j] += source[i * length + j]
+                    k, value = (i * length + j) * pace, source[start + j]
+                    target[k] = target[k] + value if adds else value
+                at, i = at + 1, i + 1
+
+
+@typed
+def scatter(aux, places_at, count, source_at, to, pace, adds):
+    """Write, or add, elements or rows where indices say; with a pace of 0 one number."""
+    places, source, target = i8(places_at), f8(source_at), f8(to)
+    length = length_of(aux)
+    lines, columns, at, i = lines_of(aux, count), columns_of(aux), 0, 0
+    for block in range(blocks_of(aux, count)):
+        at = next_indices(aux, at)
+        for _ in range(lines):
+            for column in range(columns):
+                start = start_of(aux, places[at], block, column)
+                for j in range(length):
+                    value = source[(i * length + j) * pace]
+                    target[start + j] = target[start + j] + value if adds else value
                 at, i = at + 1, i + 1
 
 
@@ -179,17 +196,9 @@ def blank(frame, index, kind, aux, n, out):
         for i in range(n):
             target[i] = 0.0 if mask[i] else target[i]
         return
-    places, length = i8(data(frame, header)), length_of(aux)
-    count = count_of(frame, header)
-    lines, columns, at = lines_of(aux, count), columns_of(aux), 0
-    for block in range(blocks_of(aux, count)):
-        at = next_indices(aux, at)
-        for _ in range(lines):
-            for column in range(columns):
-                start = start_of(aux, places[at], block, column)
-                for j in range(length):
-                    target[start + j] = 0.0
-                at += 1
+    zero = room_f8(1)
+    zero[0] = 0.0
+    scatter(aux, data(frame, header), count_of(frame, header), address(zero), out, 0, False)
 
 
 @typed
@@ -227,18 +236,8 @@ def written(frame, index, kind, aux, n, g, out):
                 target[0] += source[at + i * step]
         return
     header = chosen(frame, index, kind, aux)
-    places, length = i8(data(frame, header)), length_of(aux)
-    alone = aux & FIELD_MASK == 1
-    count = count_of(frame, header)
-    lines, columns, at, i = lines_of(aux, count), columns_of(aux), 0, 0
-    for block in range(blocks_of(aux, count)):
-        at = next_indices(aux, at)
-        for _ in range(lines):
-            for column in range(columns):
-                start = start_of(aux, places[at], block, column)
-                for j in range(length):
-                    target[0 if alone else i * length + j] += source[start + j]
-                at, i = at + 1, i + 1
+    pace = 0 if aux & FIELD_MASK == 1 else 1
+    pick(aux, data(frame, header), count_of(frame, header), g, out, pace, True)
 
 
 def placed(frame_at, index, kind, aux, k, n, g, out):
@@ -250,7 +249,8 @@ def placed(frame_at, index, kind, aux, k, n, g, out):
     if k < 0:
         return 1 if sound(frame, index, kind, aux, n) else 0
     if kind == KIND_PICK:
-        put_back(frame, chosen(frame, index, kind, aux), aux, g, out)
+        header = chosen(frame, index, kind, aux)
+        scatter(aux, data(frame, header), count_of(frame, header), g, out, 1, True)
     elif kind == KIND_SELECT:
         select_back(frame, chosen(frame, index, kind, aux), g, out)
     elif k == 0:

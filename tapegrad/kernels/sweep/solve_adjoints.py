@@ -95,6 +95,14 @@ def room_for(frame, code, nbytes):
 
 
 @typed
+def add_matrices(frame, code, found, count):
+    """Add so many numbers to the adjoint of an input."""
+    out, more = f8(room_for(frame, code, count * 8)), f8(found)
+    for i in range(count):
+        out[i] += more[i]
+
+
+@typed
 def solution(frame, record, index, g):
     """Hand on the adjoint of ``solve(a, b)``: x = a^-T g to b, -x y^T to a."""
     aux = record[AUX]
@@ -126,9 +134,7 @@ def solution(frame, record, index, g):
                         out[i * n + j] -= total
     code = input_at(frame, record, 1)
     if good and wanted(frame, code):
-        out, x = f8(room_for(frame, code, count * 8)), f8(right)
-        for i in range(count):
-            out[i] += x[i]
+        add_matrices(frame, code, right, count)
     give_back(frame, right, count * 8)
     return good
 
