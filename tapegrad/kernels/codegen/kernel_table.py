@@ -73,6 +73,21 @@ def fill(at: int) -> bool:
     return bool(address)
 
 
+# By the kind of a record that no generated kernel serves: the function and the module in `sweep`.
+_SWEEP_MODULES = {
+    **dict.fromkeys(range(KIND_PICK, KIND_TRIANGLE + 1), ("placed", "index_adjoints")),
+    KIND_SOLVE: ("system", "solve_adjoints"),
+    KIND_SLOGDET: ("system", "solve_adjoints"),
+    KIND_CONVOLUTION: ("convolved", "convolution_adjoints"),
+    KIND_WINDOWS: ("windowed", "window_adjoints"),
+}
+
+
+@cache
+def _load(name: str, module: str) -> int:
+    return build.load_or_ask(name, _source(f"sweep/{module}"), ARGUMENTS)
+
+
 @cache
 def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
     """The address of an adjoint kernel, or 0."""
@@ -80,16 +95,10 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
         return adjoint(add, 0, dtype, scalars)
     if op.axis:
         return build.load_or_ask(*_small_axis_source(op, True), ARGUMENTS)
-    if KIND_PICK <= op.sweep <= KIND_TRIANGLE:
-        return _placed()
-    if op.sweep in (KIND_SOLVE, KIND_SLOGDET):
-        return _system()
     if op.sweep == KIND_FACTOR:
-        return build.load_or_ask(f"{op.name}_adjoint", _source("sweep/factor_adjoints"), ARGUMENTS)
-    if op.sweep == KIND_CONVOLUTION:
-        return _convolved()
-    if op.sweep == KIND_WINDOWS:
-        return _windowed()
+        return _load(f"{op.name}_adjoint", "factor_adjoints")
+    if op.sweep in _SWEEP_MODULES:
+        return _load(*_SWEEP_MODULES[op.sweep])
     if not rule_codegen.has_kernel(op, operand):
         return 0
     source = rule_codegen.adjoint_source(op, operand, dtype, scalars)
@@ -136,26 +145,6 @@ def pullback(op: Op, operand: int, dtype: str, scalars: int) -> Kernel | None:
     """The loop that hands an adjoint on to one operand of an operation, if it has one."""
     address = adjoint(op, operand, dtype, scalars)
     return _launchable(address) if address else None
-
-
-@cache
-def _placed() -> int:
-    return build.load_or_ask("placed", _source("sweep/index_adjoints"), ARGUMENTS)
-
-
-@cache
-def _system() -> int:
-    return build.load_or_ask("system", _source("sweep/solve_adjoints"), ARGUMENTS)
-
-
-@cache
-def _convolved() -> int:
-    return build.load_or_ask("convolved", _source("sweep/convolution_adjoints"), ARGUMENTS)
-
-
-@cache
-def _windowed() -> int:
-    return build.load_or_ask("windowed", _source("sweep/window_adjoints"), ARGUMENTS)
 
 
 @cache
