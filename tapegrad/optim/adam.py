@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.ops.elementwise import maximum, sqrt
 from tapegrad.optim.fused_update import FusedUpdate, Work
-from tapegrad.optim.optimizer import Group, Optimizer, Params, WorkOf, option, refuse_differentiable
+from tapegrad.optim.optimizer import (
+    Group,
+    Optimizer,
+    Params,
+    Plan,
+    WorkOf,
+    option,
+    refuse_differentiable,
+)
 
 __all__ = ["Adam"]
 
@@ -66,20 +73,8 @@ class Adam(Optimizer):
             option(name, pair, key, 0, 1)
         options["betas"] = tuple(pair.values())
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the parameters by their gradients.
-
-        `closure`, if given, computes the loss and the gradients first; its loss is returned.
-
-        >>> import tapegrad as tg
-        >>> w = tg.tensor(3.0, requires_grad=True)
-        >>> optimizer = tg.optim.Adam([w], lr=0.25)
-        >>> (w * w).backward()
-        >>> optimizer.step()
-        >>> w
-        tensor(2.7500, requires_grad=True)
-        """
-        return self._stepped(closure, _update, _plan)
+    def _fused(self) -> tuple[FusedUpdate, Plan]:
+        return _update, _plan
 
 
 class _Form(NamedTuple):

@@ -152,7 +152,9 @@ class Optimizer:
                 gradient.zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the parameters by their gradients; defined by each optimizer.
+        """Update the parameters by their gradients.
+
+        `closure`, if given, computes the loss and the gradients first; its loss is returned.
 
         >>> import tapegrad as tg
         >>> w = tg.tensor(3.0, requires_grad=True)
@@ -162,6 +164,19 @@ class Optimizer:
         >>> w
         tensor(1.5000, requires_grad=True)
         """
+        update, plan = self._fused()
+        loss = self._evaluated(closure)
+        for group, gathered in self._gathered():
+            form, work_of = plan(group)
+            work = []
+            for p, gradient in gathered:
+                changed(p)
+                work.append(work_of(p._a, gradient, self.state[p]))
+            update(form, work)
+        return loss
+
+    def _fused(self) -> tuple[FusedUpdate, Plan]:
+        """The update in one loop, and what plans it for a group; others define `step` itself."""
         raise NotImplementedError(f"{self._name} defines no `step`")
 
     def _parameters(self) -> Iterator[Tensor]:
@@ -173,18 +188,6 @@ class Optimizer:
             return None
         with enable_grad():
             return closure()
-
-    def _stepped(self, closure: Callable[[], Any] | None, update: FusedUpdate, plan: Plan) -> Any:
-        """Update the parameters, as the plan of their group says; the loss is returned."""
-        loss = self._evaluated(closure)
-        for group, gathered in self._gathered():
-            form, work_of = plan(group)
-            work = []
-            for p, gradient in gathered:
-                changed(p)
-                work.append(work_of(p._a, gradient, self.state[p]))
-            update(form, work)
-        return loss
 
     def _gathered(self) -> list[tuple[Group, list[tuple[Tensor, np.ndarray]]]]:
         """Of each group the parameters that have gradients, all checked before any is changed."""
