@@ -49,6 +49,51 @@ def where_and_clip(x):
     return np.sum(np.clip(y, 0.1, 0.9) * x)
 
 
+@case(0.3, A1[:2].copy())
+def arrays_of_rows(a, x):
+    c, s = np.cos(a), np.sin(a)
+    turn = np.array([[c, -s], [s, c]])
+    rows = [[a, 1.0], [x[0], x[1]]]
+    return np.sum(turn @ x) + np.array(rows)[1, 0] * np.array([(c, s, 1.0), (s, s, c)])[1, 2]
+
+
+@case(A2, A1)
+def turned_views(a, x):
+    swapped, back, ends = np.swapaxes(a, 0, 1), np.flip(a), np.flip(x)
+    ends[0] = 2.0 * x[1]
+    return np.sum(swapped[1] * swapped[2]) * back[0, 1] + np.sum(ends * x) + x[-1]
+
+
+@case(A2, A1)
+def all_elements_in_order(a, x):
+    places = np.array([1, -1, 2])
+    return np.cumsum(a)[7] * np.cumprod(a)[3] + np.sum(np.take(x, places)) * np.vdot(x, x)
+
+
+@case(A1)
+def extremes_but_for_nan(x):
+    y = x.copy()
+    y[0] = y[3] = np.nan
+    return np.nanmax(y) * np.nanmin(y) ** 2
+
+
+@case(A2[:4, :4].copy())
+def signed_logarithm(a):
+    sign, size = np.linalg.slogdet(a)
+    return sign * size * size
+
+
+@case(A1)
+def until_all_are_close(x):
+    y, counts = x.copy(), np.histogram(x, 3)[0]
+    for _ in range(60):
+        z = 0.5 * np.cos(y) + 0.1 * x
+        if np.allclose(z, y, 1e-13, 1e-13):
+            break
+        y = z
+    return np.sum(y * y) * counts[0]
+
+
 @case(A1)
 def rounded(x):
     y = np.round(x) + np.around(x, 1) + 1.0

@@ -123,6 +123,12 @@ class ArrayCalls(Inlining):
             return self.reshaped((self.names(args[0]), self.type(args[0])), args[1:], t)
         if key is np.transpose:
             return self.transposed(self.known(args[0]), args[1:], t)
+        if key is np.swapaxes:
+            return self.swapped(self.known(args[0]), args[1:], t)
+        if key is np.flip:
+            this = self.known(args[0])
+            backwards: list[Any] = [Slice(None, None, Constant(-1, "i64"))] * this[1].ndim
+            return self.view_as(self.subscript(*this, backwards), t)
         if key is np.expand_dims and (axis := self.constant_of(args[1])) is not None:
             this = self.known(args[0])
             entries: list[Any] = [Slice(None, None, None)] * this[1].ndim
@@ -146,13 +152,28 @@ class ArrayCalls(Inlining):
 
     def transposed(self, this: Found, axes: list[NumbaIR], t: NumbaType) -> Found:
         """`np.transpose` with axes that are constants, or without."""
-        ops, kind = this
+        kind = this[1]
         order = [self.constant_of(a) for a in axes if not isinstance(self.type(a), types.NoneType)]
         if len(axes) == 1 and isinstance(self.type(axes[0]), types.BaseTuple):
             order = [getattr(part, "literal_value", None) for part in self.type(axes[0])]
         order = order or [*range(kind.ndim)][::-1]
         if any(not isinstance(d, int) for d in order):
             raise Unsupported("`transpose` with axes that are no constants")
+        return self.permuted(this, order, t)
+
+    def swapped(self, this: Found, axes: list[NumbaIR], t: NumbaType) -> Found:
+        """`np.swapaxes` with axes that are constants."""
+        order = [*range(this[1].ndim)]
+        known = [self.constant_of(a) for a in axes]
+        if any(not isinstance(d, int) or not -len(order) <= d < len(order) for d in known):
+            raise Unsupported("`swapaxes` with axes that are no constants")
+        a, b = known
+        order[a], order[b] = order[b], order[a]
+        return self.permuted(this, order, t)
+
+    def permuted(self, this: Found, order: list[Any], t: NumbaType) -> Found:
+        """A view whose dimensions are in another order."""
+        ops, kind = this
         shape, strides = self.shape(ops, kind), self.strides(ops, kind)
         made = [ops[0], *(shape[d] for d in order), *(strides[d] for d in order)]
         return self.view_as((made, types.Array(kind.dtype, kind.ndim, "A")), t)
@@ -164,7 +185,12 @@ class ArrayCalls(Inlining):
         return self.laid_out(found, t)
 
     def array_of_parts(self, var: NumbaIR, t: NumbaType) -> Found:
-        """`np.array` of numbers in tuples, of a list, of an array."""
+        """`np.array` of numbers in tuples, of a list, of rows in a list, of an array."""
+        if isinstance(self.type(var), types.List) and scalar(self.type(var).dtype) is None:
+            kind = types.Array(t.dtype, t.ndim - 1, "C")
+            rows = [self.array_of_parts(item, kind) for item in self.definitions[var.name].items]
+            f = order_library.joined([kind] * len(rows), t, 0, new=True)
+            return self.laid_out(self.inline(f, rows), t)
         ops, kind = self.known(var)
         if isinstance(kind, types.Array):
             return self.converted_elements((ops, kind), t)

@@ -283,14 +283,20 @@ def _total(name: str, t: NumbaType) -> Function | None:
 
 
 def _extreme(name: str, t: NumbaType) -> Function | None:
-    """The largest or smallest element, or its place; the first that is NaN, if one is."""
-    whole = name.removeprefix("arg")
+    """The largest or smallest element, or its place; the first that is NaN, if one is.
+
+    With `nan` in its name, the first that is none.
+    """
+    whole = name.removeprefix("arg").removeprefix("nan")
     if whole not in ("max", "min"):
         return None
     sign = ">" if whole == "max" else "<"
     empty = "if a.size == 0:\n raise ValueError"
     first = f"s = a[{', '.join(['0'] * t.ndim)}]"
     value = f"v = {at('a', t.ndim)}\n"
+    if name == f"nan{whole}":
+        test = f"{value}if v {sign} s or s != s:\n s = v"
+        return defined(name, "a", empty, first, over("a", t.ndim, test), "return s")
     if name == whole:
         test = f"{value}if v {sign} s or v != v:\n s = v"
         return defined(name, "a", empty, first, over("a", t.ndim, test), "return s")
@@ -353,9 +359,9 @@ def product(a: NumbaType, b: NumbaType, result: NumbaType) -> Function:
 def _cumulated(sign: str, t: NumbaType) -> Function:
     zero = "0" if sign == "+" else "1"
     start = f"s = {dtype(t.dtype)}({zero})"
-    loop = f"for i in range(a.shape[0]):\n s = s {sign} a[i]\n out[i] = s"
+    loop = over("a", t.ndim, f"s = s {sign} {at('a', t.ndim)}\nout[n] = s\nn += 1")
     return defined(
-        "cumulated", "a", f"out = np.empty(a.shape[0], {dtype(t.dtype)})", start, loop,
+        "cumulated", "a", f"out = np.empty(a.size, {dtype(t.dtype)})", start, "n = 0", loop,
         "return out",
     )  # fmt: skip
 
@@ -402,10 +408,12 @@ def named(name: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function 
         return copied(a)
     if len(kinds) == 1 and (found := _total(name, a) or _extreme(name, a)) is not None:
         return found
-    if len(kinds) == 1 and a.ndim == 1 and name in ("cumsum", "cumprod"):
+    if len(kinds) == 1 and a.ndim and name in ("cumsum", "cumprod"):
         return _cumulated("+" if name == "cumsum" else "*", a)
     if len(kinds) == 2 and isinstance(kinds[1], types.Array):
-        if name == "dot":
+        if name == "take" and a.ndim == kinds[1].ndim == 1:
+            return taken(a, kinds[1])
+        if name == "dot" or (name == "vdot" and a.ndim == kinds[1].ndim == 1):
             return product(a, kinds[1], result)
         if name in _OF_VECTORS and a.ndim == kinds[1].ndim == 1:
             return defined(name, "a, b", _OF_VECTORS[name].format(dtype(result.dtype)))

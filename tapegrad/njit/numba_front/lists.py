@@ -5,11 +5,13 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 from tapegrad.njit.numba_front import array_library
 from tapegrad.njit.numba_front.calls import Calls
 from tapegrad.njit.numba_front.components import array_of, element_of, scalar
 from tapegrad.njit.numba_front.growing_lists import GROWING, GrowingLists, growing_lists
-from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, types
+from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import is_index
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain
 from tapegrad.njit.three_address_code import Constant, Operand, Unsupported
@@ -109,14 +111,28 @@ class Lists(Calls):
         self.current.end("jump", (), on.label)
         self.current = on
 
-    def expr_build_list(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
-        """`[a, b]`."""
+    def expr_build_list(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found | None:
+        """`[a, b]`; of rows, which `np.array` alone reads, there is no list."""
+        if scalar(t.dtype) is None and self._becomes_array(target):
+            return None
         array = array_of(t)
         made = self.allocated([Constant(len(e.items), "i64")], array, zeroed=False)
         for k, item in enumerate(e.items):
             value = self.get(item, t.dtype), t.dtype
             self.store(made, array, Constant(k, "i64"), value)
         return made, t
+
+    def _becomes_array(self, target: NumbaIR) -> bool:
+        """Whether nothing reads a variable but one call of `np.array`."""
+        readers = [
+            s for block in self.typed.blocks.values() for s in block.body
+            if not isinstance(s, ir.Del) and any(v.name == target.name for v in s.list_vars())
+            and getattr(s, "target", None) is not target
+        ]  # fmt: skip
+        call = getattr(readers[0], "value", None) if len(readers) == 1 else None
+        if not isinstance(call, ir.Expr) or call.op != "call":
+            return False
+        return getattr(self.type(call.func), "typing_key", None) is np.array
 
     def list_place(self, ops: Operands, t: NumbaType, index: Any) -> Operand | None:
         """The offset of an element, which has to be there; None if the index is no number."""

@@ -64,6 +64,13 @@ _DETERMINANT = [
     _FACTORS,
     "for k in range(n):\n sign *= u[k, k]\nreturn sign",
 ]
+# The sign, and the logarithm of the size; a determinant of zero has no derivative.
+_SIGN_AND_LOGARITHM = [
+    _ORDER.replace("LAST", "n").replace("SINGULAR", "return ZERO, -np.inf"),
+    _FACTORS,
+    "s = ZERO\nfor k in range(n):\n if u[k, k] < 0:\n  sign = -sign\n"
+    " s += math.log(abs(u[k, k]))\nreturn sign, s",
+]
 _SOLUTION = [
     _ORDER.replace("LAST", "k + 1").replace("SINGULAR", "raise ValueError"),
     _FACTORS,
@@ -100,6 +107,7 @@ return x"""
 _OF_ONE: dict[Any, list[str]] = {
     np.linalg.cholesky: [_CHOLESKY],
     np.linalg.det: _DETERMINANT,
+    np.linalg.slogdet: _SIGN_AND_LOGARITHM,
     np.linalg.inv: [
         "b, m = np.zeros((n, n), D), n\nfor i in range(n):\n b[i, i] = ONE",
         *_SOLUTION,
