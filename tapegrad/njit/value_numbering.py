@@ -135,7 +135,7 @@ def lower_bound(v: Value, depth: int = 0, assumed: tuple[Value, ...] = ()) -> in
     """A number that an integer is not below; sums and products do not overflow, as in Numba."""
     v = resolved(v)
     if v.op == "const":
-        return None if v.type == "ptr" else int(v.attribute)
+        return int(v.attribute) if v.type in ("i64", "i1") else None
     if v.op == "arg":
         return 0 if v.attribute.is_length else None
     if v in assumed:
