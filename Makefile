@@ -68,7 +68,7 @@ native-off native-forced: native-%: $(INSTALLED)-dev
 	$(PY) -m pytest -n $(JOBS) --native=$* $(BEHAVIOUR)
 
 # What a program allocates and frees differs where each index is checked.
-BOUNDS := $(addprefix tests/njit/test_,nopython_calls.py nopython_matrices.py late_checks.py \
+BOUNDS := $(addprefix tests/njit/test_,nopython_calls.py nopython_matrices.py check_sinking.py \
 	tabulation.py)
 bounds: $(INSTALLED)-dev
 	NUMBA_BOUNDSCHECK=1 $(PY) -m pytest -n $(JOBS) $(BOUNDS)

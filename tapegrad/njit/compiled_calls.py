@@ -16,7 +16,7 @@ import numpy as np
 
 from tapegrad.compiler.llvm.function_builder import FunctionBuilder, Routine
 from tapegrad.kernels import build
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import DerivativeProgram, default_limit
 from tapegrad.njit.numba_front.objects import types
 from tapegrad.njit.recorded_call import RecordedCall
@@ -116,7 +116,7 @@ class _Packing:
         if p.type == "ptr":
             return None if k is None else text.emit(f"ptrtoint ptr %a{k} to i64")
         if k is None:
-            packed = struct.pack("=" + call_words.FORMAT[p.type], value)
+            packed = struct.pack("=" + marshalling.FORMAT[p.type], value)
             return str(int.from_bytes(packed, "little", signed=True))
         return self._number(f"%a{k}", self.call.types[k])
 

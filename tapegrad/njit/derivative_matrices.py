@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.njit import call_words
-from tapegrad.njit.call_words import Array
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import Evaluator, program_of
 from tapegrad.njit.gradients import NumbaDerivative
+from tapegrad.njit.marshalling import Array
 from tapegrad.njit.numba_front.objects import Kinds
 from tapegrad.transforms.call_arguments import name_of, paired
 from tapegrad.transforms.pytree import flatten, unflatten
@@ -24,7 +24,7 @@ def unit_directions(
     args: Sequence[Any], chosen: Sequence[int]
 ) -> Iterator[tuple[int, int, list[Any]]]:
     """For each element of the chosen arguments: its leaf among these, its place, and tangents."""
-    leaves = [(k, leaf) for k, x in enumerate(args) for leaf in call_words.leaves(x)]
+    leaves = [(k, leaf) for k, x in enumerate(args) for leaf in marshalling.leaves(x)]
     number = 0
     for at, (k, leaf) in enumerate(leaves):
         if k not in chosen:
@@ -50,7 +50,7 @@ class _Matrix(NumbaDerivative):
         """With `strict`, refuse an argument that no result depends on."""
         if not self.strict:
             return
-        kinds = call_words.kinds_of([call_words.contiguous(x) for x in given])
+        kinds = marshalling.kinds_of([marshalling.contiguous(x) for x in given])
         unused = set(chosen) - program_of(self.function, Request(kinds, chosen)).depends
         if unused:
             raise RuntimeError(
@@ -83,7 +83,7 @@ class Jacobian(_Matrix):
         value = self.evaluator.run(given, ()).value
         main, aux = paired(value, self.name, self.function, self.has_aux)
         results, tree = flatten(main)
-        inputs = [leaf for k in chosen for leaf in call_words.leaves(given[k])]
+        inputs = [leaf for k in chosen for leaf in marshalling.leaves(given[k])]
         blocks: Blocks = [
             [np.zeros((*np.shape(r), *np.shape(x)), np.result_type(r, x)) for x in inputs]
             for r in results
@@ -141,7 +141,7 @@ class Hessian(_Matrix):
     def evaluated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The matrix."""
         given, chosen = self.prepared(args, kwargs)
-        inputs = [leaf for k in chosen for leaf in call_words.leaves(given[k])]
+        inputs = [leaf for k in chosen for leaf in marshalling.leaves(given[k])]
         value: Any = None
         blocks: Blocks = [
             [np.zeros((*np.shape(x), *np.shape(y)), np.result_type(x, y)) for y in inputs]
@@ -208,11 +208,11 @@ def tangents_of(
     name = evaluator.name
     found: list[Any] = []
     for k, x in enumerate(args):
-        leaves = call_words.leaves(x)
+        leaves = marshalling.leaves(x)
         if k not in chosen:
             found += [None] * len(leaves)
             continue
-        given = call_words.leaves(tangents[k])
+        given = marshalling.leaves(tangents[k])
         if len(given) != len(leaves):
             raise ValueError(f"`{name}`: the tangent of argument {k} has another structure than it")
         for leaf, t in zip(leaves, given):

@@ -19,13 +19,13 @@ from tapegrad.base.locks import lock
 from tapegrad.compiler.llvm import scipy_calls
 from tapegrad.kernels import build
 from tapegrad.njit.activity import Activity, refuse_active_calls
-from tapegrad.njit.call_words import FORMAT, followed
+from tapegrad.njit.check_sinking import sink_divisor_checks
 from tapegrad.njit.checkpoints import StateSweep, checkpoints_of
 from tapegrad.njit.dual_emitter import DualEmitter
 from tapegrad.njit.forward_sweep import ForwardSweep
 from tapegrad.njit.idle_trips import leave_out_idle_trips
-from tapegrad.njit.late_checks import check_divisors_late
 from tapegrad.njit.loop_arrays import ForwardAlone
+from tapegrad.njit.marshalling import FORMAT, followed
 from tapegrad.njit.numba_front.components import components
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.numba_front.translation import code_of
@@ -92,7 +92,7 @@ class DerivativeProgram:
                 tabulate_functions(function)
                 find_parallel_loops(function)
                 vectorize_outer_loops(function)
-                check_divisors_late(function)
+                sink_divisor_checks(function)
             self.written = _written(function)
             self.text = self._text(function)
         self._link(self.text)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_matrices import (
     Hessian,
     HessianProduct,
@@ -73,14 +73,14 @@ def _floats(args: tuple[Any, ...]) -> tuple[int, ...]:
     """The numbers of the arguments whose leaves are floats."""
     found = []
     for k, x in enumerate(args):
-        leaves = call_words.leaves(x)
+        leaves = marshalling.leaves(x)
         if leaves and all(map(_is_float, leaves)):
             found.append(k)
     return tuple(found)
 
 
 def _is_float(x: Any) -> bool:
-    return isinstance(x, call_words.NUMBERS) and np.asarray(x).dtype.kind == "f"
+    return isinstance(x, marshalling.NUMBERS) and np.asarray(x).dtype.kind == "f"
 
 
 def _refuse_strict(f: Dispatcher, name: str, strict: bool) -> None:
@@ -117,7 +117,7 @@ def _pushed(
 def linearize(f: Dispatcher, primals: tuple[Any, ...], has_aux: bool) -> tuple[Any, ...]:
     """`tapegrad.linearize`; each call of the linear function runs the function again."""
     evaluator = Evaluator(f, "linearize")
-    primals = tuple(map(call_words.copied, primals))
+    primals = tuple(map(marshalling.copied, primals))
     value, aux = _value(evaluator, primals, has_aux)
 
     def slope(*tangents: Any) -> Any:
@@ -142,7 +142,7 @@ def vjp(f: Dispatcher, primals: tuple[Any, ...], has_aux: bool, strict: bool) ->
     """`tapegrad.vjp`; each call of the pullback runs the function again."""
     _refuse_strict(f, "vjp", strict)
     evaluator = Evaluator(f, "vjp")
-    primals = tuple(map(call_words.copied, primals))
+    primals = tuple(map(marshalling.copied, primals))
     args = all_positional(f, primals, {})
     chosen = tuple([k for k in _floats(args) if k < len(primals)])
     value, aux = _value(evaluator, primals, has_aux)

@@ -15,9 +15,9 @@ from numba.core.dispatcher import Dispatcher
 
 from tapegrad.base.locks import lock
 from tapegrad.base.text_tables import byte_count
-from tapegrad.njit import call_words
-from tapegrad.njit.call_words import Array
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import DerivativeProgram, Request, default_limit
+from tapegrad.njit.marshalling import Array
 from tapegrad.njit.numba_front.objects import types
 from tapegrad.njit.runtime_text import NO_MEMORY, RAISED
 from tapegrad.njit.three_address_code import SourceLine, Unsupported
@@ -98,8 +98,8 @@ class Evaluator:
         """The leaves of the arguments that are differentiated in, all of them floats."""
         found = []
         for k in chosen:
-            for leaf in call_words.leaves(args[k]):
-                number = isinstance(leaf, call_words.NUMBERS)
+            for leaf in marshalling.leaves(args[k]):
+                number = isinstance(leaf, marshalling.NUMBERS)
                 dtype = np.asarray(leaf).dtype if number else type(leaf).__name__
                 if not number or np.dtype(dtype).newbyteorder("=") not in FLOATS:
                     kind = np.dtype(dtype).kind if number else ""
@@ -126,7 +126,7 @@ class Evaluator:
         for which the program is compiled to have some.  Without `value` that and its tangent are
         not found.
         """
-        originals, args = list(args), [call_words.contiguous(x) for x in args]
+        originals, args = list(args), [marshalling.contiguous(x) for x in args]
         found = None
         if moved is None:
             moved = _moved(args, directions)
@@ -169,11 +169,11 @@ class Evaluator:
 
     def _program(self, args: list[Any], wanted: tuple[Any, ...]) -> DerivativeProgram:
         """The program for arguments like these."""
-        types_key = call_words.quick_key(args)
+        types_key = marshalling.type_fingerprint(args)
         key = (types_key, *wanted)
         program = None if types_key is None else self.known.get(key)
         if program is None:
-            program = program_of(self.f, Request(call_words.kinds_of(args), *wanted))
+            program = program_of(self.f, Request(marshalling.kinds_of(args), *wanted))
             if types_key is not None:
                 self.known[key] = program
         return program
@@ -184,11 +184,11 @@ class Evaluator:
             for j, other in enumerate(args):
                 if other is args[k] and j != k:
                     self._overlap(k, j)
-            for a in call_words.arrays_in(args[k]):
-                if call_words.overlaps_itself(a):
+            for a in marshalling.arrays_in(args[k]):
+                if marshalling.overlaps_itself(a):
                     self._overlap(k, k)
                 for j, other in enumerate(args):
-                    for b in call_words.arrays_in(other):
+                    for b in marshalling.arrays_in(other):
                         if (a is b and j != k) or (a is not b and np.may_share_memory(a, b)):
                             self._overlap(k, j)
 
@@ -210,11 +210,11 @@ class Evaluator:
     def failed(self, status: int, args: list[Any]) -> NoReturn:
         """Raise what the function itself raises."""
         if status == RAISED:
-            self.f(*map(call_words.copied, args))
+            self.f(*map(marshalling.copied, args))
             if self.f.targetoptions.get("parallel"):  # threads do not hand on what they raise
                 options = {**self.f.targetoptions, "parallel": False}
                 alone = type(self.f)(self.f.py_func, targetoptions=options)
-                alone(*map(call_words.copied, args))
+                alone(*map(marshalling.copied, args))
             raise RuntimeError(
                 f"`{self.name}`: the compiled sweep of `{name_of(self.f)}` raised, and the "
                 "function did not, when it was called to see what"
@@ -230,7 +230,7 @@ class Evaluator:
 
 def sizes_of(args: Sequence[Any]) -> tuple[Any, ...]:
     """The shapes of arrays and the integers, on which the numbers of trips depend first of all."""
-    leaves = [leaf for x in args for leaf in call_words.leaves(x)]
+    leaves = [leaf for x in args for leaf in marshalling.leaves(x)]
     return tuple([getattr(x, "shape", x if isinstance(x, int) else None) for x in leaves])
 
 
@@ -239,14 +239,14 @@ def _moved(args: Sequence[Any], directions: Sequence[Any] | None) -> tuple[int, 
     if directions is None:
         return None
     rest = iter(directions)
-    along = [[next(rest, None) for _ in call_words.leaves(x)] for x in args]
+    along = [[next(rest, None) for _ in marshalling.leaves(x)] for x in args]
     return tuple([k for k, found in enumerate(along) if any(d is not None for d in found)])
 
 
 def _has_nan(found: Outcome) -> bool:
     """Whether a derivative is NaN."""
     moved = found.gradient_tangents or []
-    leaves = [*found.gradients, *moved, *call_words.leaves(found.tangent)]
+    leaves = [*found.gradients, *moved, *marshalling.leaves(found.tangent)]
     return any(x is not None and _holds_nan(x) for x in leaves)
 
 
@@ -269,12 +269,12 @@ class Call:
     ) -> None:  # fmt: skip
         self.program, self.directions = program, directions
         written = program.written
-        args = [call_words.copied(x) if k in written else x for k, x in enumerate(args)]
+        args = [marshalling.copied(x) if k in written else x for k, x in enumerate(args)]
         kinds, followed = program.request.kinds, program.followed
         self.kept: list[Any] = [args]
-        flat = call_words.flat
+        flat = marshalling.flat
         components = iter([c for t, x in zip(kinds, args) for c in flat(t, x, self.kept)])
-        self.leaves = [*compress([leaf for x in args for leaf in call_words.leaves(x)], followed)]
+        self.leaves = [*compress([leaf for x in args for leaf in marshalling.leaves(x)], followed)]
         if directions is not None:
             self.directions = directions = [*compress(directions, followed)]
         self.shadows: dict[Any, Array] = {}
@@ -294,7 +294,7 @@ class Call:
     def _zeros(self, kept: dict[Any, Array], p: Any) -> int:
         leaf = self.leaves[self.program.leaf_of[p]]
         kept[p] = np.zeros(leaf.shape, leaf.dtype)
-        return call_words.address_of(kept[p])
+        return marshalling.address_of(kept[p])
 
     def _tangent(self, kind: str, p: Any, directions: Sequence[Any]) -> Any:
         """The tangent of a word; of an adjoint that a sweep begins with it is zero."""
@@ -313,7 +313,7 @@ class Call:
         writes = p.attribute.argument in self.program.written
         array: Array = np.array(given, leaf.dtype, order="C", copy=writes or None)
         self.kept.append(array)
-        return call_words.address_of(array)
+        return marshalling.address_of(array)
 
     def _seed(self, place: int, seeds: Sequence[Any] | None) -> Any:
         number, t = self.program.result_leaves[place]
@@ -321,7 +321,7 @@ class Call:
         if not isinstance(t, types.Array):
             return seed
         self.kept.append(seed)
-        return call_words.address_of(seed)
+        return marshalling.address_of(seed)
 
     def run(self, evaluator: Evaluator, args: list[Any]) -> tuple[Any, ...] | None:
         """Run; returns the words of the results, or None where there is not enough memory."""
@@ -339,10 +339,10 @@ class Call:
         count, value, tangent, moved = len(program.words.outputs), None, None, None
         try:
             if program.request.value:
-                value = call_words.result_of(program.result, found)
+                value = marshalling.result_of(program.result, found)
             if self.directions is not None:
                 if program.request.value:
-                    tangent = call_words.result_of(program.result, found, found[count:])
+                    tangent = marshalling.result_of(program.result, found, found[count:])
                 moved = self._gradients(self.moved, found[count:])
         finally:
             if program.owns:

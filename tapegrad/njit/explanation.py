@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from numba.core.dispatcher import Dispatcher
 
 from tapegrad.base.text_tables import byte_count, text_table
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import Call, argument_name
 from tapegrad.njit.gradients import Gradient
@@ -142,8 +142,8 @@ def explain(f: Any, *args: Any, argnums: Argnums = 0) -> Explanation:
         raise TypeError("`explain` takes arrays and numbers, got a Tensor: pass `t.numpy()`")
     derivative = Gradient(f, "explain", argnums)
     given, chosen = derivative.prepared(args, {})
-    in_order = [call_words.contiguous(x) for x in given]
-    program = StackSizes(f, Request(call_words.kinds_of(in_order), chosen, whole=False))
+    in_order = [marshalling.contiguous(x) for x in given]
+    program = StackSizes(f, Request(marshalling.kinds_of(in_order), chosen, whole=False))
     derivative.has_aux = isinstance(program.result, types.BaseTuple)
     derivative.check_program(program)
     derivative.evaluator.refuse_overlap(program.written, list(given))

@@ -10,7 +10,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from tapegrad.compiler.front.jit import jit
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import DerivativeProgram, Request
 from tapegrad.njit.evaluation import Evaluator, all_positional, program_of
 from tapegrad.njit.fast_calls import fast_call
@@ -101,15 +101,15 @@ class NumbaDerivative:
             return
         constants = given[len(args) :]
         args, given, directions = (
-            tuple(map(call_words.contiguous, part)) for part in (args, given, directions)
+            tuple(map(marshalling.contiguous, part)) for part in (args, given, directions)
         )
-        key = call_words.quick_key((*args, *directions))
+        key = marshalling.type_fingerprint((*args, *directions))
         if key is None or key in self._fast_kinds or len(self._fast_kinds) >= FAST_CALLS:
             return
         self._fast_kinds.add(key)
         request = Request(
-            call_words.kinds_of(given), chosen, False, chosen if directions else None, strong=False,
-            value=self.with_value,
+            marshalling.kinds_of(given), chosen, False, chosen if directions else None,
+            strong=False, value=self.with_value,
         )  # fmt: skip
         made = fast_call(
             program_of(self.function, request), self.evaluator.limit, args, constants,

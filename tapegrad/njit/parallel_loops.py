@@ -8,8 +8,8 @@ added up by each thread on its own, unless each trip has elements of its own the
 
 from __future__ import annotations
 
+from tapegrad.njit.dependence_test import DependenceTest
 from tapegrad.njit.three_address_code import FLOATS, PARALLEL
-from tapegrad.njit.trip_memory import TripMemory
 from tapegrad.njit.values import Function, Loop, SharedTrips, Value, dominates
 
 ROOTS = ("alloc", "arg", "const", "call", "part")  # what pointers come from
@@ -46,7 +46,7 @@ class _Candidate:
 
     def __init__(self, function: Function, loop: Loop, readers: dict[Value, list[Value]]) -> None:
         self.function, self.loop, self.readers = function, loop, readers
-        self.memory = TripMemory(function, loop)
+        self.memory = DependenceTest(function, loop)
         self.inside = [v for b in loop.blocks for v in (*b.phis, *b.instructions)]
 
     def shared(self) -> SharedTrips | str:

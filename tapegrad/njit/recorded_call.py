@@ -11,11 +11,11 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numba.np.numpy_support import as_dtype
 
-from tapegrad.njit import call_words
-from tapegrad.njit.call_words import Array
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import DerivativeProgram, Request, effects_of
 from tapegrad.njit.evaluation import Evaluator, argument_name, program_of
 from tapegrad.njit.gradients import like
+from tapegrad.njit.marshalling import Array
 from tapegrad.njit.numba_front.components import components
 from tapegrad.njit.numba_front.objects import NumbaType, types
 from tapegrad.ops.core import Spec
@@ -46,11 +46,11 @@ class Callee:
 
     def signature(self, args: tuple[Any, ...], chosen: tuple[int, ...]) -> Signature:
         """What is known for arguments like these, of which the `chosen` may have derivatives."""
-        types_key = call_words.quick_key(args)
+        types_key = marshalling.type_fingerprint(args)
         key = None if types_key is None else (types_key, chosen)
         found = None if key is None else self._signatures.get(key)
         if found is None:
-            effects = effects_of(self.f, call_words.kinds_of(args), chosen)
+            effects = effects_of(self.f, marshalling.kinds_of(args), chosen)
             self.evaluator.refuse_draws(effects.draws)
             result = effects.result
             found = Signature(effects.written, _form(result), tuple(_dtypes(result)))
@@ -77,7 +77,7 @@ class RecordedCall:
         # Before a derivative reads an array again the caller may have changed it.
         copies = any(type(t) is not Tensor or t.requires_grad for t in tensors)
         for k, x in enumerate(args):
-            for leaf in call_words.leaves(x):
+            for leaf in marshalling.leaves(x):
                 self._add(k, leaf, copies)
         floats = [k for k in range(len(tensors)) if self.is_float(k)]
         self.signature = callee.signature(self._stand_ins(), self._chosen_arguments(floats))
@@ -102,7 +102,7 @@ class RecordedCall:
         if isinstance(leaf, Tensor):
             self.places.append(len(self.leaves))
             leaf = 0.0  # in its place
-        self.leaves.append(call_words.copied(leaf) if copies else leaf)
+        self.leaves.append(marshalling.copied(leaf) if copies else leaf)
         self.owners.append(k)
 
     def _arguments(self, arrays: Sequence[Array]) -> tuple[Any, ...]:
@@ -130,11 +130,11 @@ class RecordedCall:
 
     def numbers(self) -> list[tuple[int, Any]]:
         """The leaves of the arguments that have components, and their places among all."""
-        return [(p, x) for p, x in enumerate(self.leaves) if call_words.has_components(x)]
+        return [(p, x) for p, x in enumerate(self.leaves) if marshalling.has_components(x)]
 
     def program(self, wanted: Sequence[int] | None) -> DerivativeProgram:
         """The program of the function, or of the gradients in some of the Tensors."""
-        kinds = call_words.kinds_of(self._stand_ins())
+        kinds = marshalling.kinds_of(self._stand_ins())
         chosen = self._chosen_arguments(wanted or ())
         request = Request(kinds, chosen, strong=False, value=wanted is None)
         return program_of(self.callee.f, request)
@@ -154,7 +154,7 @@ class RecordedCall:
         """The leaves of the result, by the function itself."""
         given = self._arguments(arrays)
         found: list[Array] = []
-        taken = [leaf for x in given for leaf in call_words.leaves(x)]
+        taken = [leaf for x in given for leaf in marshalling.leaves(x)]
         for leaf, dtype in self._numbers(self.callee.run(given)):
             shared = any(isinstance(a, np.ndarray) and np.may_share_memory(a, leaf) for a in taken)
             found.append(np.array(leaf, dtype, copy=shared or None))
@@ -163,7 +163,7 @@ class RecordedCall:
 
     def _numbers(self, result: Any) -> list[tuple[Any, np.dtype[Any]]]:
         """The numbers and arrays of a result, or of its tangent, and their types."""
-        pairs = zip(call_words.leaves(result), self.signature.dtypes, strict=True)
+        pairs = zip(marshalling.leaves(result), self.signature.dtypes, strict=True)
         return [(leaf, dtype) for leaf, dtype in pairs if dtype is not None]
 
     def gradients(self, wanted: Sequence[int], *arrays: Array) -> list[Array]:
@@ -224,7 +224,7 @@ def _argument(a: Array) -> Any:
     """An array for a function that Numba compiles; a number, if it has no dimensions."""
     if a.ndim == 0:
         return a.item() if a.dtype.str[1:] in ("f8", "i8", "b1") else a[()]
-    a = call_words.contiguous(a)
+    a = marshalling.contiguous(a)
     return a if a.flags.writeable else a.copy()
 
 

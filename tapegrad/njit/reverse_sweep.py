@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
-from tapegrad.njit.adjoints_aside import Aside, Places
 from tapegrad.njit.checkpoints import Checkpoints
+from tapegrad.njit.loop_fission import Fission, Places
 from tapegrad.njit.partials import is_row, operand, partials
 from tapegrad.njit.reverse_plan import AT_HAND, Merge
 from tapegrad.njit.sweep_frame import Stack, SweepFrame
@@ -36,7 +36,7 @@ class ReverseSweep:
         self.pending: dict[Value, Any] = {}  # adjoints in the block that is written
         self.known: dict[Value, Any] = {}  # values of the forward sweep in that block
         self.block = frame.function.last
-        self.aside: Aside | None = None  # where adjoints of loads wait
+        self.fission: Fission | None = None  # where adjoints of loads wait
         self.readers = self._find_readers()
         self.has_lanes = frame.function.has_lanes
         # How many trips the loops have that are taken upwards.
@@ -247,11 +247,11 @@ class ReverseSweep:
             emitter.put(stack.base, base)
         header = f"r{block.predecessors[0].label}"
         places = Places(loop, self.plan)
-        aside = places.usable and loop.width == 1
-        if stack is not None and (loop in self.upwards or (aside and places.upwards)):
+        fissioned = places.usable and loop.width == 1
+        if stack is not None and (loop in self.upwards or (fissioned and places.upwards)):
             self._fetch_ahead(stack, trips)
-        if aside:
-            Aside(self, places).write(trips, header)
+        if fissioned:
+            Fission(self, places).write(trips, header)
         elif incoming and self._only_carries(loop):
             tests = [emitter.vanishes(g) for _, g in incoming]
             tests.append(emitter.apply("lt", emitter.const(SHORT, "i64"), trips))
@@ -373,8 +373,8 @@ class ReverseSweep:
             emitter.store(*place, old, v.attribute, frame.scope(pointer), v.lanes)
 
     def _reverse_load(self, v: Value, g: Any) -> None:
-        if self.aside is not None and v in self.aside.rooms:
-            self.aside.wait(v, g)
+        if self.fission is not None and v in self.fission.rooms:
+            self.fission.wait(v, g)
         else:
             self.add_to_memory(v, g)
 

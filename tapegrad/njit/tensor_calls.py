@@ -21,7 +21,7 @@ from numba.core.imputils import lower_constant
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.extending import models, register_model
 
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.call_records import NumbaCall
 from tapegrad.njit.numba_front.objects import NumbaType, types
 from tapegrad.njit.recorded_call import Callee, RecordedCall
@@ -121,6 +121,6 @@ class TensorCalls:
     def called(self, *args: Any) -> Any:
         """Call the function, as one record."""
         given = tuple([x.value if isinstance(x, OmittedArg) else x for x in args])
-        tensors = [t for x in given for t in call_words.leaves(x) if isinstance(t, Tensor)]
+        tensors = [t for x in given for t in marshalling.leaves(x) if isinstance(t, Tensor)]
         call = RecordedCall(self.callee, given, tensors)
         return call.in_form(self.record.apply(call, *tensors))

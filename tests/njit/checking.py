@@ -3,7 +3,7 @@
 import numpy as np
 from numba import config
 
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.evaluation import Evaluator
 
 # With NUMBA_BOUNDSCHECK=1 the checks of a trip stay in it, and no table is made of what it reads.
@@ -17,7 +17,7 @@ def copied(args):
 def floats(args):
     """The numbers of the arguments whose leaves are floats."""
     return tuple(
-        k for k, x in enumerate(args) if all(_is_float(leaf) for leaf in call_words.leaves(x))
+        k for k, x in enumerate(args) if all(_is_float(leaf) for leaf in marshalling.leaves(x))
     )
 
 
@@ -29,7 +29,7 @@ def directions(args, rng):
     """Tangents of the leaves of all arguments; None for what is no float."""
     found = []
     for x in args:
-        for leaf in call_words.leaves(x):
+        for leaf in marshalling.leaves(x):
             known = _is_float(leaf)
             found.append(rng.normal(size=np.shape(leaf))[()] if known else None)
     return found

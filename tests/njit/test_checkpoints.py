@@ -13,7 +13,7 @@ from numba import njit
 import tapegrad as tg
 from bench.njit import programs
 from tapegrad.kernels import build
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import DerivativeProgram, Request
 from tapegrad.njit.evaluation import Call, Evaluator, program_of
 from tests.njit.random_programs import SHORT_ONES, program
@@ -126,7 +126,7 @@ def test_any_number_of_trips(f, steps, unvectorized):
 
 
 def outcome_of(f, args, chosen, checkpoints):
-    request = Request(call_words.kinds_of(args), chosen, checkpoints=checkpoints)
+    request = Request(marshalling.kinds_of(args), chosen, checkpoints=checkpoints)
     program = program_of(f, request)
     if checkpoints and not program.has_checkpoints:
         return None
@@ -254,7 +254,7 @@ def test_memory_is_given_back():
     """What a call may take is enough, and twice the same call finds the same."""
     program = program_of(
         temporaries,
-        Request(call_words.kinds_of((SMALL, 0.7, 20_000)), (0, 1), False, checkpoints=True),
+        Request(marshalling.kinds_of((SMALL, 0.7, 20_000)), (0, 1), False, checkpoints=True),
     )
     first = Call(program, [SMALL, 0.7, 20_000], None, None)
     out = ctypes.create_string_buffer(program.out_bytes)
@@ -263,7 +263,7 @@ def test_memory_is_given_back():
 
 def test_forward_mode_frees_what_a_trip_has_made():
     args, along = (np.ones(1000), 0.7, 3_000), (np.ones(1000), 1.0, 0)
-    program = program_of(temporaries, Request(call_words.kinds_of(args), (), moved=(0, 1)))
+    program = program_of(temporaries, Request(marshalling.kinds_of(args), (), moved=(0, 1)))
     call = Call(program, args, None, [along[0], 1.0, None])
     out = ctypes.create_string_buffer(program.out_bytes)
     assert program.call(call.words, out, 100_000) == 0

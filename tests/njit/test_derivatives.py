@@ -13,7 +13,7 @@ from numba import njit
 
 import tapegrad as tg
 from bench.njit.programs import chol, rosen, scaled
-from tapegrad.njit import adjoints_aside, evaluation
+from tapegrad.njit import evaluation, loop_fission
 from tests.njit.checking import check
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
@@ -402,13 +402,13 @@ def test_second_derivatives_go_in_chunks_too():
 def test_a_loop_that_writes_what_it_reads_is_reversed_in_chunks(monkeypatch):
     """Else the tests above would be of nothing."""
     seen = []
-    write = adjoints_aside.Aside.write
+    write = loop_fission.Fission.write
 
     def noted(self, trips, otherwise):
         seen.append(self.places.upwards)
         write(self, trips, otherwise)
 
-    monkeypatch.setattr(adjoints_aside.Aside, "write", noted)
+    monkeypatch.setattr(loop_fission.Fission, "write", noted)
     for f, args in (
         (smoothed, (X1000, 2, 1000)),
         (of_strides, (X1000, np.zeros(1, int), 9)),

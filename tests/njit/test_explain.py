@@ -9,7 +9,7 @@ from numba import njit
 
 import tapegrad as tg
 from bench.njit import programs
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import Call, program_of
 from tests.njit.checking import copied
@@ -20,7 +20,7 @@ CASES = programs.arguments()
 
 def status_of(f, args, limit):
     """What a gradient in the first argument returns that may take so many bytes."""
-    program = program_of(f, Request(call_words.kinds_of(args), (0,), whole=False, strong=False))
+    program = program_of(f, Request(marshalling.kinds_of(args), (0,), whole=False, strong=False))
     call = Call(program, copied(args), None, None)
     return program.call(call.words, ctypes.create_string_buffer(program.out_bytes), limit)
 

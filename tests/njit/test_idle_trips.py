@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 
 import tapegrad as tg
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import program_of
 from tests.njit.checking import check, floats
@@ -158,7 +158,7 @@ UP, DOWN = np.sort(X), np.sort(X)[::-1].copy()
 
 def numbered(f, *args):
     """The loops that number the trips that are not idle."""
-    kinds = call_words.kinds_of(list(args))
+    kinds = marshalling.kinds_of(list(args))
     plan = program_of(f, Request(kinds, floats(args))).plan
     return [loop for loop in plan.function.loops if loop.idle_paths is not None]
 

@@ -8,7 +8,7 @@ from numba.core.runtime import _nrt_python, rtsys
 from numba.typed import Dict, List
 
 import tapegrad as tg
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tests.njit.cases import A1, collected_in, name_of
 from tests.njit.checking import difference
 
@@ -214,11 +214,11 @@ def messages(x, k):
 
 @pytest.mark.parametrize(("f", "args", "options"), CASES, ids=name_of)
 def test_derivatives_are_those_of_differences(f, args, options):
-    before = call_words.copied(args)
+    before = marshalling.copied(args)
     along = [np.ones(np.shape(args[0]))[()]]
 
     def primal(x):
-        return f(x, *call_words.copied(args[1:]))
+        return f(x, *marshalling.copied(args[1:]))
 
     value, gradient = tg.value_and_grad(f)(*args)
     slope = difference(primal, args[:1], along)

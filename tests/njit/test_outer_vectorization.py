@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 
 import tapegrad as tg
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import program_of
 from tapegrad.njit.values import LANES
@@ -132,7 +132,7 @@ def beyond_rows(x, length):
 
 
 def is_vectorized(f, args):
-    kinds = call_words.kinds_of(list(args))
+    kinds = marshalling.kinds_of(list(args))
     program = program_of(f, Request(kinds, floats(args)))
     lanes = program.plan.function.lanes
     assert lanes == (2 * LANES if f is horner else LANES)
@@ -230,6 +230,6 @@ def test_a_zero_adjoint_stays_zero_beside_an_infinite_derivative():
 def test_trips_that_depend_on_each_other_are_not_side_by_side():
     args = (rng.normal(size=4), rng.normal(size=(2 * LANES, 4)))
     check(carried, args)
-    kinds = call_words.kinds_of(list(args))
+    kinds = marshalling.kinds_of(list(args))
     loops = program_of(carried, Request(kinds, floats(args))).plan.function.loops
     assert all(loop.width == 1 for loop in loops)

@@ -9,7 +9,7 @@ import pytest
 from numba import njit, prange
 
 import tapegrad as tg
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import Evaluator, program_of
 from tests.njit.cases import collected_in, name_of
@@ -197,7 +197,7 @@ def threaded(f):
 
 
 def uses_threads(f, args):
-    return program_of(f, Request(call_words.kinds_of(args), floats(args))).uses_threads
+    return program_of(f, Request(marshalling.kinds_of(args), floats(args))).uses_threads
 
 
 @pytest.fixture(params=THREADS)

@@ -8,7 +8,7 @@ import pytest
 from numba import njit
 
 import tapegrad as tg
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import DerivativeProgram, Request
 from tapegrad.njit.evaluation import program_of
 from tapegrad.njit.runtime_text import KEPT
@@ -73,7 +73,7 @@ def test_threads_do_not_share_what_stays():
 
 def test_what_stays_is_given_back():
     tg.grad(decayed)(0.5, 1000)
-    program = program_of(decayed, Request(call_words.kinds_of([0.5, 1000]), (0,)))
+    program = program_of(decayed, Request(marshalling.kinds_of([0.5, 1000]), (0,)))
     assert isinstance(program, DerivativeProgram)
     forget = ctypes.CFUNCTYPE(None)(program.engine[0].get_function_address("forget"))
     for _ in range(2):

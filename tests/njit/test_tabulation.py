@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 
 import tapegrad as tg
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import program_of
 from tapegrad.njit.values import LANES
@@ -116,7 +116,7 @@ def nearest(q, x, k):
 
 def tables(f, args):
     """How many tables a program has."""
-    kinds = call_words.kinds_of(list(args))
+    kinds = marshalling.kinds_of(list(args))
     function = program_of(f, Request(kinds, floats(args))).plan.function
     return sum(
         v.op == "alloc" and not v.attribute[1] and v.attribute[2] >= 1 << 30

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import program_of
 from tapegrad.njit.trip_order import goes_upwards, is_free
@@ -119,7 +119,7 @@ def put_back(x, y):
 
 def free(f, args):
     """Whether loops are free, in order."""
-    kinds = call_words.kinds_of(list(args))
+    kinds = marshalling.kinds_of(list(args))
     plan = program_of(f, Request(kinds, floats(args))).plan
     return [is_free(loop, plan) for loop in plan.function.loops if loop not in plan.idle]
 
@@ -141,7 +141,7 @@ def test_loops_that_are_not(f):
 
 
 def test_what_is_taken_upwards():
-    kinds = call_words.kinds_of([X, Y])
+    kinds = marshalling.kinds_of([X, Y])
     plan = program_of(broadcast, Request(kinds, (0, 1))).plan
     assert any(goes_upwards(loop, plan) for loop in plan.function.loops)
 

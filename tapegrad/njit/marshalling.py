@@ -1,4 +1,4 @@
-"""Arguments of a call as words for machine code, and its results back as Python objects."""
+"""Marshalling: arguments of a call as words for machine code, results as Python objects."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def kind_of(x: Any) -> NumbaType:
     return types.unliteral(t)
 
 
-def quick_key(args: Sequence[Any]) -> Any:
+def type_fingerprint(args: Sequence[Any]) -> Any:
     """What decides the types of arguments: arrays, small numbers and tuples of them; else None."""
     found: list[Any] = []
     for x in args:
@@ -106,7 +106,7 @@ def quick_key(args: Sequence[Any]) -> Any:
             found += (x.dtype, x.ndim)
         elif kind in _QUICK or (kind is int and -LARGEST <= x < LARGEST):
             found.append(kind)
-        elif isinstance(x, tuple) and (inside := quick_key(x)) is not None:
+        elif isinstance(x, tuple) and (inside := type_fingerprint(x)) is not None:
             found += (kind, inside)
         else:
             return None

@@ -1,9 +1,10 @@
-"""Adjoints of an innermost loop in chunks of trips, so that LLVM makes vectors of them.
+"""Loop fission: the reverse of an innermost loop in two, so that LLVM vectorizes both.
 
 A loop that reads and writes the same memory, as a stencil with two buffers does, takes adjoints
 from some places in each trip and adds to others, and LLVM cannot know that the next trip may begin
-before.  What is to be added waits aside for a chunk of trips; then it is added, load by load.  A
-test at run time says whether the places lie apart; if not, the trips are reversed one by one.
+before.  For a chunk of trips one loop computes what is to be added, into a buffer; then others add
+it, load by load.  A test at run time says whether the places lie apart; if not, the trips are
+reversed one by one.
 """
 
 from __future__ import annotations
@@ -84,8 +85,8 @@ def _is_simple(loop: Loop, plan: ReversePlan) -> bool:
     return not any(v.active or v.op == "store" for v in header.instructions)
 
 
-class Aside:
-    """Writes the reverse of a loop in chunks, in front of that trip by trip."""
+class Fission:
+    """Writes the split reverse of a loop, in front of that trip by trip."""
 
     def __init__(self, sweep: Any, places: Places) -> None:
         self.sweep, self.places = sweep, places  # a `ReverseSweep`
@@ -96,9 +97,9 @@ class Aside:
         self.used: list[Value] = []
 
     def wait(self, v: Value, g: Any) -> None:
-        """Put what is to be added to the adjoint of a load aside."""
+        """Put what is to be added to the adjoint of a load into the buffer."""
         at = self._within(self.emitter.get(self.counter))
-        self.emitter.store(self.rooms[v], at, g, v.attribute, ("aside", v.id))
+        self.emitter.store(self.rooms[v], at, g, v.attribute, ("fission", v.id))
         self.used.append(v)
 
     def write(self, trips: Any, otherwise: str) -> None:
@@ -154,9 +155,9 @@ class Aside:
             if phi.active and (g := sweep.take(phi)) is not None:
                 sweep.add(phi.args[back], g)
         self._in(loop.latch)
-        sweep.aside = self
+        sweep.fission = self
         sweep.reverse_instructions(loop.latch)
-        sweep.aside = None
+        sweep.fission = None
         after = emitter.label("added")
         if self.places.upwards:
             k, end = self._step(self.counter, "iadd"), emitter.get(self.high)
@@ -173,7 +174,7 @@ class Aside:
         emitter.jump(begin)
         emitter.start(begin)
         at = self._within(emitter.get(self.counter))
-        g = emitter.load(self.rooms[v], at, v.attribute, ("aside", v.id))
+        g = emitter.load(self.rooms[v], at, v.attribute, ("fission", v.id))
         self._in(self.places.body)
         self.sweep.add_to_memory(v, g)
         k = self._step(self.counter, "iadd")

@@ -1,4 +1,4 @@
-"""Which elements of an array the trips of a loop touch: whether each trip has its own.
+"""Dependence test of a loop: whether each trip touches elements of an array of its own.
 
 The place of an access is a polynomial in numbers of trips and in what the loop does not change.
 Trips lie apart if the number of the trip goes on by more than the rest of the polynomial can reach:
@@ -56,7 +56,7 @@ class Polynomial(dict[Monomial, int]):
         return quotient, rest
 
 
-class TripMemory:
+class DependenceTest:
     """The places that the trips of one loop read and write."""
 
     def __init__(self, function: Function, loop: Loop) -> None:

@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 
 import tapegrad as tg
-from tapegrad.njit import call_words
+from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import program_of
 from tests.njit.checking import BOUNDS_CHECKED, check, floats
@@ -44,7 +44,7 @@ def sides(x, y):
 
 def required(f, args):
     """The loops in which something is required."""
-    kinds = call_words.kinds_of(list(args))
+    kinds = marshalling.kinds_of(list(args))
     function = program_of(f, Request(kinds, floats(args))).plan.function
     return [v.home.loop for v in function.instructions() if v.op == "require"]
 

@@ -1,4 +1,4 @@
-"""Check behind a loop that no divisor was zero in it, not in each trip: LLVM finds vectors then.
+"""Sink checks for divisors of zero out of a loop, behind it: LLVM vectorizes the loop then.
 
 A quotient by zero harms nobody who only computes with it: what the function raises, it raises, and
 nothing else is left of the call.  In loops that look places up by what they compute, checks stay.
@@ -12,7 +12,7 @@ from tapegrad.njit.values import Function, Loop, Value, dominates
 _INDEX = ("iadd", "isub", "imul", "imin", "imax", "ifloordiv", "imod", "wrap", "gep")
 
 
-def check_divisors_late(function: Function) -> None:
+def sink_divisor_checks(function: Function) -> None:
     """Take the checks out of innermost loops of which the number of trips is known."""
     for loop in function.loops:
         checks = [
