@@ -189,12 +189,12 @@ QUOTIENTS = (0.03, 0.6), (0.17, 3.4)  # well away from whole ones
 
 # fmt: off
 # The strong product: an adjoint that is exactly zero contributes exactly zero, whatever the factor.
-strong = elementwise("strong", large("indexed_loops.strong", _strong),
+strong = elementwise("strong", _strong,
                      a=lambda b: b, b=lambda a: a, grad_name="Mul", exact=("b",),
                      complex=ANALYTIC, scalar="select({0} != zero, {0} * {1}, zero)", loop="f8 f4")
 # The same with both factors adjoints: either zero makes it zero.
 exact = elementwise(
-    "exact", large("indexed_loops.exact", _exact), a=lambda b: b,
+    "exact", _exact, a=lambda b: b,
     b=lambda a: a, grad_name="Mul", exact=("a", "b"), complex=ANALYTIC,
     scalar="select({0} != zero, select({1} != zero, {0} * {1}, zero), zero)", loop="f8 f4",
 )

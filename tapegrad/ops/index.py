@@ -273,7 +273,7 @@ scatter_add = linear("scatter_add", large("indexed_loops.scatter_add", _on_a_cop
                      src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim))
 select_rows = linear(
     "index_select",
-    large("indexed_loops.select_rows", lambda x, index, *, dim: np.take(x, index, dim)),
+    lambda x, index, *, dim: np.take(x, index, dim),
     x=lambda g, index, x_spec, dim: unselect(g, index, shape=x_spec.shape, dim=dim), index=SELECTS,
     moves="gather", sweep=KIND_PICK,
 )

@@ -299,14 +299,6 @@ def scatter_zero(n, index_at, out_at, x_at, size, flag_at, p6, p7):
     return 0
 
 
-def take_row(n, x_at, index_at, out_at, step, p5, p6, p7):
-    """Copy the row that an index names; rows are `step` bytes apart."""
-    x, out = pointer(x_at + i8(index_at)[0] * step), pointer(out_at)
-    for i in range(n):
-        out[i] = x[i]
-    return 0
-
-
 def add_rows(n, rows, step, x_at, index_at, out_at, p6, p7):
     """Add some rows to those that an index names; rows are `step` bytes apart."""
     index = i8(index_at)

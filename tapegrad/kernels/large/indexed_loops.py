@@ -66,7 +66,7 @@ def _along(x: Array, index: Array, dim: int) -> bool:
 def gather(x: Array, index: Array, *, dim: int) -> Any:
     """Elements of each row, by their place in it."""
     if (rows := _rows(index, x.shape, dim)) is not None:
-        return select_rows(x, rows, dim=dim)
+        return None if _places(rows, len(x)) is None else np.take(x, rows, 0)
     index = np.ascontiguousarray(index)
     if not _along(x, index, dim):
         return None
@@ -155,12 +155,10 @@ def ungather(g: Array, index: Array, *, shape: tuple[int, ...], dim: int) -> Any
 
 
 def index(x: Array, *others: Array, plan: Any) -> Any:
-    """Elements of a vector, or rows, by an index without negative numbers."""
+    """Elements of a vector, by an index without negative numbers."""
     if len(plan) != 1 or len(others) != 1 or not known(x) or not _plain(others[0]):
         return None
-    if x.ndim == 1:
-        return gather(x, others[0], dim=0) if others[0].ndim == 1 else None
-    return select_rows(x, others[0], dim=0) if others[0].ndim == 1 else None
+    return gather(x, others[0], dim=0) if x.ndim == others[0].ndim == 1 else None
 
 
 def _add_rows(out: Array, index: Array, src: Array, dim: int) -> Any:
@@ -213,36 +211,6 @@ def unindex(g: Array, *others: Array, shape: tuple[int, ...], plan: Any) -> Any:
         index = np.where(index < 0, index + shape[dim], index)
     g = g.reshape(*shape[:dim], index.size, *shape[dim + 1 :])
     return _add_rows(np.zeros(shape, g.dtype), index, g, dim)
-
-
-def select_rows(x: Array, index: Array, *, dim: int) -> Any:
-    """Rows by their place."""
-    if dim or not known(x) or x.ndim < 2 or _places(index, x.shape[0]) is None:
-        return None
-    out = np.empty((*index.shape, *x.shape[1:]), x.dtype)
-    n = x.size // len(x)
-    step = n * x.itemsize
-    at = [address(x), address(index), address(out), step]
-    launch(loop("take_row", x), len(index), n, at, [0, 8, step, 0])
-    return out
-
-
-def strong(a: Any, b: Any, out: Any = None) -> Any:
-    """The strong product."""
-    return _product("strong", a, b)
-
-
-def exact(a: Any, b: Any, out: Any = None) -> Any:
-    """The product that is zero where a factor is."""
-    return _product("exact", a, b)
-
-
-def _product(name: str, a: Any, b: Any) -> Any:
-    if type(a) is not np.ndarray or type(b) is not np.ndarray or max(a.size, b.size) < COMPILED:
-        return None
-    if a.dtype is not b.dtype or a.dtype.char not in "df":
-        return None
-    return large_elementwise.compiled(table[name], (a, b), row=large_elementwise.ROW_OF_PASSES)
 
 
 def where(condition: Any, a: Any, b: Any, out: Any = None) -> Any:
