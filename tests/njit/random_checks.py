@@ -9,8 +9,8 @@ import pytest
 from numba.core.errors import TypingError
 
 from tapegrad.kernels import build
-from tapegrad.njit.call_words import kinds_of
 from tapegrad.njit.evaluation import Evaluator
+from tapegrad.njit.marshalling import kinds_of
 from tests.njit.checking import copied, difference, directions, floats
 from tests.njit.random_programs import SHORT_ONES, RandomProgram, program
 
