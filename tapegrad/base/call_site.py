@@ -48,9 +48,10 @@ def raise_cause(error: ValueError) -> None:
         raise why.with_traceback(error.__traceback__) from None
 
 
-# Whether code is the library's.  By its `id`, since a code object hashes all that it holds; each is
-# kept, so that no other one gets its `id`.
-_ours: dict[int, tuple[bool, CodeType]] = {}
+# The library's code, and that of its users.  By its `id`, since a code object hashes all that it
+# holds; each is kept, so that no other one gets its `id`.
+_ours: dict[int, CodeType] = {}
+users: dict[int, CodeType] = {}
 
 
 Place = tuple[CodeType, int] | None  # an instruction of the user's program; None: unknown
@@ -75,11 +76,13 @@ def user_place(above: int = 0) -> Place:
     frame: Any = sys._getframe(2 + above)
     while frame is not None:
         code = frame.f_code
-        ours = _ours.get(id(code))
-        if ours is None:
-            name = frame.f_globals.get("__name__", "")
-            ours = _ours[id(code)] = name.partition(".")[0] == "tapegrad", code
-        if not ours[0]:
+        if id(code) in users:
             return code, frame.f_lasti
+        if id(code) not in _ours:
+            name = frame.f_globals.get("__name__", "")
+            if name.partition(".")[0] != "tapegrad":
+                users[id(code)] = code
+                continue
+            _ours[id(code)] = code
         frame = frame.f_back
     return None

@@ -11,7 +11,7 @@ from tapegrad.autograd.pullback import Values, fit
 from tapegrad.base.call_site import user_place
 from tapegrad.compiler.ir.control_ops import REGION, Bundle
 from tapegrad.compiler.trace import control_vjp
-from tapegrad.compiler.trace.repeated_sweeps import swept_like
+from tapegrad.compiler.trace.repeated_sweeps import reached, swept_like
 from tapegrad.compiler.trace.rewrite_swept import rewritten
 from tapegrad.compiler.trace.trace import Trace
 from tapegrad.compiler.trace.trace_redirect import redirected
@@ -28,11 +28,13 @@ def swept(
     targets = [trace.position(x) for x in inputs]
     adjoints: dict[int, Any] = {}
     for root, weight in zip(roots, weights, strict=True):
-        if root._a.dtype.kind not in "fc":
+        position = trace.position(root)
+        shape, dtype = trace.nodes[position].spec
+        if dtype.kind not in "fc":
             continue
         if weight is None:
-            weight = trace.fixed(np.ones(root._a.shape, root._a.dtype))
-        _accumulate(adjoints, trace.position(root), weight)
+            weight = trace.fixed(np.ones(shape, dtype))
+        _accumulate(adjoints, position, weight)
     if adjoints:
         before, trace.line = trace.line, trace.line or user_place()
         try:
@@ -54,8 +56,11 @@ def _accumulate(adjoints: dict[int, Any], position: int, g: Any) -> None:
 
 def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
     """Sweep in reverse over the records between the targets and the roots."""
-    leads = _leading(trace, adjoints, targets)
-    swept_like(trace, adjoints, targets, leads, lambda: _by_rules(trace, adjoints, targets, leads))
+
+    def run() -> None:
+        _by_rules(trace, adjoints, targets, _leading(trace, adjoints, targets))
+
+    swept_like(trace, adjoints, targets, run)
 
 
 def _by_rules(trace: Trace, adjoints: dict[int, Any], targets: set[int], leads: set[int]) -> None:
@@ -82,14 +87,7 @@ def _by_rules(trace: Trace, adjoints: dict[int, Any], targets: set[int], leads: 
 
 def _leading(trace: Trace, roots: Iterable[int], targets: set[int]) -> set[int]:
     """The records from which gradients pass from a root to a target."""
-    feeding, bottom = trace.feeding, min(targets)
-    live = set(roots)
-    todo = list(live)
-    while todo:
-        for a in feeding(todo.pop()):
-            if a >= bottom and a not in live:
-                live.add(a)
-                todo.append(a)
+    feeding, live = trace.feeding, reached(trace, roots, min(targets))
     found: set[int] = set()
     for position in sorted(live):
         if position in targets or not found.isdisjoint(feeding(position)):

@@ -7,38 +7,43 @@ records is noted, what the second one appends becomes a template, and the others
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tapegrad.compiler.ir.control_ops import REGION
 from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.ir.repeats import static
-from tapegrad.compiler.trace.trace import Trace
+from tapegrad.compiler.trace.trace import Trace, announce_long
 from tapegrad.compiler.trace.traced_storage import TracedStorage
 from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.tape.tape import current
 
-MOST = 8  # sweeps over other numbers of records that a trace remembers
+MOST = 16  # keys of sweeps that a trace remembers
 Adjoints = dict[int, Any]
 
 
 class Sweep:
-    """A sweep from one root down to targets, over the records that lead there, in order.
+    """A sweep from one root down to targets, over the records that the root reaches, in order.
 
+    `records` are these, whether gradients do not pass them, and what tells their parameters.
     `appended` are the positions of what it appended, and `found` those of its targets' adjoints; of
     one that is only noted there are none.
     """
 
-    __slots__ = ("appended", "found", "leads", "root", "targets", "weight")
+    __slots__ = ("appended", "found", "live", "records", "root", "targets", "weight")
 
-    def __init__(self, leads: list[int], root: int, weight: int, targets: set[int]) -> None:
-        self.leads, self.root, self.weight, self.targets = leads, root, weight, targets
+    def __init__(
+        self, trace: Trace, live: list[int], root: int, weight: int, targets: set[int]
+    ) -> None:
+        self.live, self.root, self.weight, self.targets = live, root, weight, targets
+        nodes = trace.nodes
+        self.records = [(nodes[p], p in trace.blocked, static(nodes[p].params)) for p in live]
         self.appended = range(0)
         self.found: dict[int, int] = {}
 
 
 class _Known(dict[Any, int]):
-    """The equal records of a trace during a sweep, and whether it met one that it does not sweep.
+    """The equal records of an operation during a sweep, and whether one is not of what is swept.
 
     That would not be equal the next time.
     """
@@ -54,31 +59,48 @@ class _Known(dict[Any, int]):
 
 
 def swept_like(
-    trace: Trace, adjoints: Adjoints, targets: set[int], leads: set[int], run: Callable[[], None]
+    trace: Trace, adjoints: Adjoints, targets: set[int], run: Callable[[], None]
 ) -> None:
     """Sweep, from and to `adjoints`: by `run`, or by copying what an earlier sweep has appended."""
-    sweep = _sweep_of(trace, adjoints, targets, leads)
-    if sweep is None:
+    weight = _weight(trace, adjoints, targets)
+    if weight is None:
         run()
         return
-    key = len(leads), len(targets)
-    before = trace.sweeps.get(key)
-    where = None if before is None else _counterparts(trace, before, sweep)
+    (root,), where, live = adjoints, None, []
+    keys: list[Any] = [(root - min(targets), len(targets))]
+    before = trace.sweeps.get(keys[0])
+    if before is not None:  # most often all is at the same distance
+        live = [p + root - before.root for p in before.live]
+        where = _counterparts(trace, before, live, weight, targets)
+    if where is None:
+        nodes, found = trace.nodes, reached(trace, adjoints, min(targets))
+        live = sorted([p for p in found if nodes[p].value is None])
+        if any(getattr(nodes[p].op, "kind", "") is REGION for p in live):
+            run()
+            return
+        keys.append((len(live), len(targets), "records"))
+        before = trace.sweeps.get(keys[1])
+        if before is not None:
+            where = _counterparts(trace, before, live, weight, targets)
+    sweep = None
     if before is None or where is None:
         run()
-        if len(trace.sweeps) >= MOST:
-            trace.sweeps.clear()
-        trace.sweeps[key] = sweep
+        sweep = Sweep(trace, live, root, weight, targets)
     elif before.found:
         _copy(trace, before, where)
         adjoints.clear()
         adjoints |= {where[t]: trace.tensor(where[p]) for t, p in before.found.items()}
-    elif _noted(trace, adjoints, sweep, run):
-        trace.sweeps[key] = sweep
+    else:
+        noted = Sweep(trace, live, root, weight, targets)
+        sweep = noted if _noted(trace, adjoints, noted, run) else None
+    if sweep is not None:
+        if len(trace.sweeps) >= MOST:
+            trace.sweeps.clear()
+        trace.sweeps |= dict.fromkeys(keys, sweep)
 
 
-def _sweep_of(trace: Trace, adjoints: Adjoints, targets: set[int], leads: set[int]) -> Sweep | None:
-    """The sweep that is to come, if it can be repeated: nothing but rules of operations runs."""
+def _weight(trace: Trace, adjoints: Adjoints, targets: set[int]) -> int | None:
+    """The record of the only root's weight, if nothing but rules of operations runs."""
     levels = current.tape.levels
     if len(adjoints) != 1 or trace.moved or trace.pulls or trace.inside is not None:
         return None
@@ -86,12 +108,19 @@ def _sweep_of(trace: Trace, adjoints: Adjoints, targets: set[int], leads: set[in
     weight = _place(trace, g)
     if weight is None or root in targets or not levels or levels[-1] is not trace:
         return None
-    nodes = trace.nodes
-    if nodes[weight].value is None or any(
-        getattr(nodes[p].op, "kind", "") is REGION for p in leads
-    ):
-        return None
-    return Sweep(sorted(leads), root, weight, targets)
+    return None if trace.nodes[weight].value is None else weight
+
+
+def reached(trace: Trace, roots: Iterable[int], bottom: int) -> set[int]:
+    """The records that roots depend on, down to some position."""
+    feeding, live = trace.feeding, set(roots)
+    todo = list(live)
+    while todo:
+        for a in feeding(todo.pop()):
+            if a >= bottom and a not in live:
+                live.add(a)
+                todo.append(a)
+    return live
 
 
 def _place(trace: Trace, t: Any) -> int | None:
@@ -102,26 +131,39 @@ def _place(trace: Trace, t: Any) -> int | None:
     return lift.position
 
 
-def _counterparts(trace: Trace, before: Sweep, sweep: Sweep) -> dict[int, int] | None:
+def _counterparts(
+    trace: Trace, before: Sweep, live: list[int], weight: int, targets: set[int]
+) -> dict[int, int] | None:
     """Where what one sweep goes over and reads is in another one; None if they differ."""
     nodes, blocked = trace.nodes, trace.blocked
-    where = dict(zip(before.leads, sweep.leads, strict=True))
-    own = set(sweep.leads)
-    if where.get(before.root) != sweep.root or before.weight != sweep.weight:
+    where = dict(zip(before.live, live, strict=True))
+    bottom = min(targets)
+    if before.weight != weight:
         return None
-    if {where[t] for t in before.targets if t in where} != sweep.targets & own:
+    if {where[t] for t in before.targets if t in where} != targets.intersection(live):
         return None
-    for p, q in zip(before.leads, sweep.leads, strict=True):
-        a, b = nodes[p], nodes[q]
-        if not _alike(a, b) or (p in blocked) != (q in blocked):
+    for (a, stops, params), q in zip(before.records, live, strict=True):
+        b = nodes[q]
+        if (
+            a.op is not b.op
+            or (a.shape is not b.shape and a.shape != b.shape)
+            or a.dtype is not b.dtype
+            or (a.params is not b.params and params != static(b.params))
+            or (q in blocked) is not stops
+            or len(a.args) != len(b.args)
+        ):
             return None
         for x, y in zip(a.args, b.args, strict=True):
             known = where.get(x)
+            if known == y:
+                continue
             if known is None:
-                if y in own or (x != y and not _same_outside(nodes[x], nodes[y])):
+                if y >= bottom and nodes[y].value is None:
+                    return None
+                if x != y and not _same_outside(nodes[x], nodes[y]):
                     return None
                 where[x] = y
-            elif known != y:
+            else:
                 return None
     return where
 
@@ -131,36 +173,29 @@ def _same_outside(a: Node, b: Node) -> bool:
     return a.spec == b.spec and a.value is None and b.value is None
 
 
-def _alike(a: Node, b: Node) -> bool:
-    """Whether two records differ in their operands alone."""
-    return (
-        a.op is b.op
-        and a.shape == b.shape
-        and a.dtype is b.dtype
-        and len(a.args) == len(b.args)
-        and (a.params is b.params or static(a.params) == static(b.params))
-    )
-
-
 def _noted(trace: Trace, adjoints: Adjoints, sweep: Sweep, run: Callable[[], None]) -> bool:
     """Run a sweep and note what it appends; whether all of it can be copied."""
     known, guards, first = trace.known, len(trace.guards), len(trace.nodes)
-    own = {*sweep.leads}
-    watched = trace.known = _Known(known, own)
+    own = {*sweep.live}
+    watched = {op: _Known(found, own) for op, found in known.items()}
+    trace.known = dict(watched)
+    trace.plans.clear()
     try:
         run()
     finally:
-        known.update(watched)
+        for op, found in trace.known.items():
+            known.setdefault(op, {}).update(found)
         trace.known = known
+        trace.plans.clear()
     sweep.appended = range(first, len(trace.nodes))
     for t in sweep.targets & adjoints.keys():
         place = _place(trace, adjoints[t])
         if place is None or place in sweep.found.values():
             return False
         sweep.found[t] = place
-    read = own.union(*[trace.nodes[p].args for p in sweep.leads], sweep.appended)
+    read = own.union(*[trace.nodes[p].args for p in sweep.live], sweep.appended)
     return (
-        not watched.others
+        not any(found.others for found in watched.values())
         and len(trace.guards) == guards
         and trace.blocked.isdisjoint(sweep.appended)
         and all(_is_copied(trace, p, read) for p in sweep.appended)
@@ -180,17 +215,23 @@ def _is_copied(trace: Trace, position: int, read: set[int]) -> bool:
 
 def _copy(trace: Trace, before: Sweep, where: dict[int, int]) -> None:
     """Append what a sweep has appended, on other operands; adds to `where`."""
-    known = trace.known
+    known, nodes, at = trace.known, trace.nodes, where.get
+    first = len(nodes)
     for position in before.appended:
-        node = trace.nodes[position]
-        args = tuple([where.get(a, a) for a in node.args])
-        op = node.op
-        key = None if op is None or op.kind is not ELEMENTWISE or node.params else (op, args)
-        found = None if key is None else known.get(key)
-        if found is None:
-            found = trace.append(node.on(args), None)
-            if position in trace.strided:
-                trace.strided.add(found)
-            if key is not None:
-                known[key] = found
-        where[position] = found
+        node = nodes[position]
+        op: Any = node.op
+        args = tuple(map(at, node.args, node.args))
+        same = None if op.kind is not ELEMENTWISE or node.params else known.setdefault(op, {})
+        if same is not None and args in same:
+            where[position] = same[args]
+            continue
+        made = node.on(args)
+        nodes += (made,)  # nothing comes in between, as it might at a call
+        trace.arrays += (None,)
+        where[position] = end = len(nodes) - 1
+        if same is not None:
+            same[args] = end
+        if position in trace.strided:
+            trace.strided.add(end)
+    if first <= trace.long < len(nodes):
+        announce_long()

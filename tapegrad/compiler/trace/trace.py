@@ -38,7 +38,7 @@ from tapegrad.compiler.trace.likeness import Likeness, in_order, likeness
 from tapegrad.dispatch.dispatch import called as go
 from tapegrad.lift.levels import Level
 from tapegrad.lift.lifted_tensor import Lifted
-from tapegrad.ops.core import ELEMENTWISE, Op
+from tapegrad.ops.core import ELEMENTWISE, NO_PARAMS, Op
 from tapegrad.ops.shape import alias
 from tapegrad.tape import versions
 from tapegrad.tape.tape import current
@@ -67,6 +67,9 @@ def announce_long() -> None:
         )
 
 
+# Of an elementwise operation on one floating-point type: that of its result, if it is such, the
+# records by their operands, and the constants of numbers.
+Plan = tuple[np.dtype[Any] | None, dict[tuple[int, ...], int], dict[float, int]]
 Parts = dict[int, dict[int, Tensor]]  # of the main records: the adjoints of their outputs
 Wanted = Callable[[int], bool]
 
@@ -120,8 +123,8 @@ class Trace(Level):
     __slots__ = (
         "applies", "arrays", "blank", "blocked", "captured", "constants", "ended", "floor",
         "followed", "glance", "guards", "in_backward", "inside", "known", "line", "moved", "nodes",
-        "notes", "origins", "outsiders", "owner", "pending", "pulls", "redirect", "regions",
-        "shared", "specs", "strided", "sweeps", "tensors", "where",
+        "notes", "origins", "outsiders", "owner", "pending", "plans", "pulls", "redirect",
+        "regions", "shared", "specs", "strided", "sweeps", "tensors", "where",
     )  # fmt: skip
     traces = True
     long = 10_000  # records from which on a warning is given
@@ -157,7 +160,8 @@ class Trace(Level):
         self.shared: dict[Any, dict[str, Any]] = {}  # parameters of views, by what tells them
         # Of results, by `spec_key`, with the parameters, which keys may name by `id`.
         self.specs: dict[Any, tuple[Likeness, dict[str, Any]]] = {}
-        self.known: dict[tuple[Op, tuple[int, ...]], int] = {}  # see `computed`
+        self.known: dict[Op, dict[tuple[int, ...], int]] = {}  # by operands, see `computed`
+        self.plans: dict[tuple[Op, np.dtype[Any]], Plan] = {}
         self.sweeps: dict[Any, Any] = {}  # see `repeated_sweeps`
         self.pulls: dict[int, Pull] = {}  # of the records that a `Function` made
         self.moved: dict[int, int] = {}  # records that were re-rolled, and what they are now
@@ -323,21 +327,24 @@ class Trace(Level):
     def spec_key(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> Any:
         """What decides on the spec of a result, unless values do."""
         nodes = self.nodes
-        key: list[Any] = [op]
-        key += [(nodes[a].shape, nodes[a].dtype) for a in args]
+        key: tuple[Any, ...] = (op,)
+        for a in args:
+            node = nodes[a]
+            key += node.shape, node.dtype
         if self.strided and not self.strided.isdisjoint(args):
-            key += [self.memory(a).strides if a in self.strided else None for a in args]
+            key += tuple([self.memory(a).strides if a in self.strided else None for a in args])
         if params:
-            key += params.items()
-        found = tuple(key)
-        try:
-            hash(found)
-        except TypeError:  # slices, lists
-            return static(key)
-        return found
+            key += tuple(params.items())
+            try:
+                hash(key)
+            except TypeError:  # slices, lists
+                return static(key)
+        return key
 
     def _in_order(self, args: tuple[int, ...]) -> bool:
         """Whether elements of records lie one after the other, or are shown again."""
+        if self.strided.isdisjoint(args):
+            return True
         return all(in_order(self.memory(a)) for a in args if a in self.strided)
 
     def _likeness(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> Likeness | None:
@@ -367,9 +374,10 @@ class Trace(Level):
         """
         if params or op.kind is not ELEMENTWISE or not current.tape.enabled:
             return self.record(op, args, params)
-        found = self.known.get((op, args))
+        known = self.known.setdefault(op, {})
+        found = known.get(args)
         if found is None:
-            found = self.known[op, args] = self.record(op, args, params)
+            found = known[args] = self.record(op, args, params)
         return found
 
     def position(self, x: Any) -> int:
@@ -400,10 +408,12 @@ class Trace(Level):
         """Make a variable: a record of the same value to differentiate in."""
         at = self.redirect or self
         start = at.position(t)
-        value = at.memory(start)
-        position = at.append(Node(alias, (start,), {}, value.shape, value.dtype), value)
+        node, value = at.nodes[start], at.arrays[start]
+        position = at.append(Node(alias, (start,), NO_PARAMS, node.shape, node.dtype), value)
         if start in at.blank:
             at.blank.add(position)
+        if start in at.strided:
+            at.strided.add(position)
         at.followed.add(position)
         return at.tensor(position, frozen=True)
 
@@ -521,7 +531,11 @@ class Trace(Level):
         self.pending = {p for p in self.pending if p < to_nodes}
         self.constants = {k: p for k, p in self.constants.items() if p < to_nodes}
         self.tensors = {p: t for p, t in self.tensors.items() if p < to_nodes}
-        self.known = {key: p for key, p in self.known.items() if p < to_nodes}
+        self.known = {
+            op: {args: p for args, p in known.items() if p < to_nodes}
+            for op, known in self.known.items()
+        }
+        self.plans.clear()
         self.pulls = {p: pull for p, pull in self.pulls.items() if p < to_nodes}
         self.sweeps.clear()
         self.blocked = {p for p in self.blocked if p < to_nodes}

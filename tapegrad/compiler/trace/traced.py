@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -9,14 +10,14 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.abstract_array import AbstractArray, filler
-from tapegrad.base.call_site import line_of, user_place
+from tapegrad.base.call_site import line_of, user_place, users
 from tapegrad.base.size import Size
 from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.trace import control_flow
 from tapegrad.compiler.trace.backward import swept
 from tapegrad.compiler.trace.custom_functions import applied
 from tapegrad.compiler.trace.likeness import broadcast, float_on_ones
-from tapegrad.compiler.trace.trace import Trace, Untraceable, announce_long
+from tapegrad.compiler.trace.trace import Plan, Trace, Untraceable, announce_long
 from tapegrad.compiler.trace.traced_storage import TracedStorage, TracedView, outside
 from tapegrad.dispatch.dispatch import called, promoted
 from tapegrad.dispatch.fast_path import public, traced
@@ -30,12 +31,13 @@ from tapegrad.ops.linalg import matmul
 from tapegrad.ops.shape import alias, clone, getitem, to
 from tapegrad.ops.strided import write_view
 from tapegrad.tape import versions
-from tapegrad.tape.shape_table import Shape
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, place, wrap
 
 _new, _new_node, _new_storage = Tensor.__new__, Node.__new__, TracedStorage.__new__
 _SHOWN: Any = Tensor._a
+_frame: Any = sys._getframe
+NO_NUMBERS: dict[float, int] = {}
 EXACT = 1 << 53  # up to which a float is a whole number
 
 
@@ -63,9 +65,12 @@ class TensorTrace(Trace):
             return None
         if op.view:
             return self._quick_view(op, args[0], self._shared(op, params), 4)
-        nodes, moved, numbers, alike = self.nodes, self.moved, False, True
-        given: list[Any] = []
+        nodes, moved, numbers = self.nodes, self.moved, NO_NUMBERS
+        elementwise = op.kind is ELEMENTWISE and not params
+        positions: tuple[int, ...] = ()
         first: Node | None = None
+        shape: Any
+        dtype: Any
         for x in args:
             if type(x) is Traced:
                 if x._home is not None:
@@ -73,74 +78,83 @@ class TensorTrace(Trace):
                 lift = x._lift
                 if lift.at is not self or (lift.chain and lift.version != lift.cell.version):
                     return None
-                position = lift.position
+                at = lift.position
                 if moved:
-                    position = moved.get(position, position)
+                    at = moved.get(at, at)
             elif type(x) is float or type(x) is int:
-                numbers = True
-                given.append(None)
+                positions += (numbers.get(x, -1),)
                 continue
             elif type(x) is np.ndarray and x.dtype.kind == "f":
-                position = self.position(x)
+                at = self.position(x)
             else:
                 return None
-            given.append(position)
-            node = nodes[position]
+            positions += (at,)
+            node = nodes[at]
             if first is None:
-                first = node
-            elif node.dtype is not first.dtype or node.shape != first.shape:
-                alike = False
-        if first is None:
+                first, shape = node, node.shape
+                if elementwise:
+                    plan = self.plans.get((op, node.dtype)) or self._plan(op, node.dtype)
+                    dtype, known, numbers = plan
+            elif elementwise:
+                if node.dtype is not first.dtype:
+                    return None
+                if node.shape is not shape and node.shape != shape and node.shape:
+                    joint = broadcast(shape, node.shape)
+                    if joint is None:
+                        return None
+                    shape = joint
+        if (
+            first is None
+            or (elementwise and dtype is None)
+            or (-1 in positions and not elementwise)
+        ):
             return None
-        recorded = current.tape.enabled
-        elementwise = op.kind is ELEMENTWISE and not params
-        shape: Any = first.shape
-        dtype: Any = first.dtype
-        if elementwise:
-            if not alike:
-                shape = self._joint_shape(given, first)
-            dtype = float_on_ones[op, dtype]
-            if dtype is None or shape is None:
-                return None
-            if numbers:
-                for k, x in enumerate(args):
-                    if given[k] is None:
-                        # Zeros of both signs are equal.
-                        at = self.constants.get((x, first.dtype)) if x else None
-                        given[k] = self._number(op, args, given, k) if at is None else at
-        elif numbers:
-            return None
-        positions, like = tuple(given), None
-        key = op, positions
-        found = self.known.get(key) if recorded and elementwise else None
-        if found is None and (not elementwise or (self.strided and not self._in_order(positions))):
-            seen = self.specs.get(self.spec_key(op, positions, params))
-            if seen is None:
-                return None
-            like = seen[0]
-            shape, dtype = like.spec
-        if found is None:
+        if -1 in positions:
+            if positions[0] < 0 and args[0] in numbers:  # before the first Tensor
+                positions = numbers[args[0]], *positions[1:]
+            if -1 in positions:
+                positions = self._with_numbers(op, args, positions, numbers)
+        remembered = elementwise and current.tape.enabled
+        position: Any = known.get(positions) if remembered else None
+        if position is None:
+            like = None
+            if not elementwise or (self.strided and not self._in_order(positions)):
+                seen = self.specs.get(self.spec_key(op, positions, params))
+                if seen is None:
+                    return None
+                like = seen[0]
+                shape, dtype = like.spec
             node = _new_node(Node)
             node.op, node.args, node.params, node.value = op, positions, params, None
             node.shape, node.dtype = shape, dtype
             nodes += (node,)  # nothing comes in between, as it might at a call
             self.arrays += (None,)
-            found = len(nodes) - 1
+            position = len(nodes) - 1
             if like is not None:
-                self._lay(found, like)
-            if not recorded:
-                self.blocked.add(found)
-            elif elementwise:
-                self.known[key] = found
-            if found == self.long:
+                self._lay(position, like)
+            if remembered:
+                known[positions] = position
+            elif not current.tape.enabled:
+                self.blocked.add(position)
+            if position == self.long:
                 announce_long()
         lift = _new_storage(TracedStorage)
-        lift.at, lift.frozen, lift.version, lift.node = self, False, 0, nodes[found]
-        lift.position = lift.made = found
-        lift.where = self.line or user_place(above)
+        lift.at, lift.frozen, lift.version, lift.node = self, False, 0, nodes[position]
+        lift.position = lift.made = position
+        frame = _frame(above + 1)
+        if self.line is None and id(frame.f_code) in users:
+            lift.where = frame.f_code, frame.f_lasti
+        else:
+            lift.where = self.line or user_place(above)
         t = _new(Traced)
         t._pos, t._home, t._s, t._lift = 0, None, -1, lift
         return t
+
+    def _plan(self, op: Op, dtype: np.dtype[Any]) -> Plan:
+        """What `quick` knows of an elementwise operation on Tensors of one dtype."""
+        found: Plan = float_on_ones[op, dtype], self.known.setdefault(op, {}), {}
+        self.plans[op, dtype] = found
+        return found
 
     def _shared(self, op: Op, params: dict[str, Any]) -> dict[str, Any]:
         """The first parameters like these: `Records` tells views apart by them."""
@@ -148,20 +162,6 @@ class TensorTrace(Trace):
             return self.shared.setdefault((op, *params.items()), params)
         except TypeError:  # slices have no hash
             return params
-
-    def _joint_shape(self, given: list[Any], first: Node) -> Shape | None:
-        """The shape that operands of one dtype are broadcast to; None if they have none."""
-        shape = first.shape
-        for position in given:
-            node = first if position is None else self.nodes[position]
-            if node.dtype is not first.dtype:
-                return None
-            if node.shape != shape and node.shape:
-                joint = broadcast(shape, node.shape) if shape else node.shape
-                if joint is None:
-                    return None
-                shape = joint
-        return shape
 
     def quick_item(self, x: Traced, key: Any) -> Traced | None:
         """Append a view at an index, which is no element nor of one, if all is seen at once."""
@@ -207,19 +207,24 @@ class TensorTrace(Trace):
         attach_view(t, x, op, params)
         return t
 
-    def _number(self, op: Op, args: Any, given: list[Any], k: int) -> int:
-        """The record of operand k, a number beside records of one dtype."""
-        x = args[k]
-        kind = next(self.nodes[p].dtype for p in given if p is not None)
-        if op is not where and -EXACT <= x <= EXACT:
-            array = np.asarray(x, kind)  # as `promoted` does
-        else:
-            shown = [y if p is None else self.memory(p) for p, y in zip(given, args, strict=True)]
-            array = np.asarray(promoted(op, shown)[k])
-        position = self.constant(array)
-        if x and array.dtype == kind:
-            self.constants[x, kind] = position
-        return position
+    def _with_numbers(
+        self, op: Op, args: tuple[Any, ...], positions: tuple[int, ...], known: dict[float, int]
+    ) -> tuple[int, ...]:
+        """The records of operands of one dtype, of which some are numbers: they have none yet."""
+        kind = next(self.nodes[p].dtype for p in positions if p >= 0)
+        given = [*positions]
+        for k, x in enumerate(args):
+            if given[k] >= 0:
+                continue
+            if op is not where and -EXACT <= x <= EXACT:
+                array = np.asarray(x, kind)  # as `promoted` does
+            else:
+                shown = [y if p < 0 else self.memory(p) for p, y in zip(given, args, strict=True)]
+                array = np.asarray(promoted(op, shown)[k])
+            given[k] = self.constant(array)
+            if x and array.dtype == kind:  # zeros of both signs are equal
+                known[x] = given[k]
+        return tuple(given)
 
 
 def _operator(name: str, op: Op, flipped: bool) -> Callable[[Any, Any], Any]:

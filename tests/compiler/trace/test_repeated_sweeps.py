@@ -118,6 +118,32 @@ def test_several_targets_and_losses(without_copies):
     check(f, X, X[::-1].copy(), without_copies=without_copies)
 
 
+def test_a_target_that_the_root_does_not_reach(by_rules, without_copies):
+    def f(x, y):
+        for _ in range(6):
+            g, h = tg.grad(lambda a, b: loss(a, ROWS[0]), argnums=(0, 1))(x, y)
+            x, y = x - 0.1 * g, y - h
+        return x + y
+
+    check(f, X, X[::-1].copy(), without_copies=without_copies)
+    by_rules.clear()
+    tg.jit(f).lower(X, X)
+    assert len(by_rules) == 2
+
+
+def test_a_loss_whose_parts_depend_on_the_variable_now_and_then(by_rules, without_copies):
+    def f(x, rows):
+        for t in range(9):
+            part = lambda y, t=t: np.exp(y if t % 3 == 2 else rows[0])
+            x = x - 0.1 * tg.grad(lambda y, part=part: np.sum(np.sin(y) * part(y)))(x)
+        return x
+
+    check(f, X, ROWS, without_copies=without_copies)
+    by_rules.clear()
+    tg.jit(f).lower(X, ROWS)
+    assert len(by_rules) < 9
+
+
 def test_views_and_changes_in_place(without_copies):
     def f(x):
         for _ in range(5):
