@@ -115,8 +115,10 @@ def _polygamma(n: Any, x: Any, out: Any = None) -> Any:
 
 
 def _lgamma(x: Any, out: Any = None) -> Any:
-    # At -inf SciPy's is -inf, PyTorch's infinite as at all whole numbers that are not positive.
-    return np.asarray(_gammaln(np.maximum(x, np.finfo(x.dtype).min), out=out))
+    below = np.equal(x, -np.inf)  # where SciPy's is -inf, and PyTorch's infinite
+    y = np.asarray(_gammaln(x, out=out))
+    y[below] = np.inf
+    return y
 
 
 def gamma_density(a: Any, x: Any) -> Any:

@@ -144,6 +144,11 @@ def test_lgamma_of_minus_infinity_is_infinite(dtype):
             assert (tg.jit(tg.lgamma)(tg.tensor(x)).numpy() == np.inf).all()
 
 
+def test_a_derivative_that_reads_lgamma_of_integers():
+    slopes = tg.grad(lambda x: tg.igamma(tg.tensor([1, 3]), x).sum())(np.array([0.5, 2.0]))
+    np.testing.assert_allclose(slopes, [np.exp(-0.5), 2 * np.exp(-2.0)], rtol=1e-14)
+
+
 def test_integers_have_no_decimals():
     with pytest.raises(RuntimeError, match=r"`round`: integers have no decimals, got decimals=1"):
         tg.round(tg.tensor([1]), decimals=1)
