@@ -207,14 +207,14 @@ zeta: Op = elementwise(
 )
 igamma = elementwise(
     "igamma", Lazy("gammainc"), a=_none_in_first("igamma"), x=gamma_density,
-    domain=(range(1, 4), POSITIVE), to_float=True, inplace=True,
+    domain=(range(1, 4), POSITIVE), to_float=True, in_c=True, inplace=True,
     doc="The regularized lower incomplete gamma function.",
     example=("tg.igamma(tg.tensor(1.0), tg.tensor(1.0))", "tensor(0.6321)"),
 )
 igammac = elementwise(
     "igammac", Lazy("gammaincc"), a=_none_in_first("igammac"),
     x=lambda a, x: -gamma_density(a, x),
-    domain=(range(1, 4), POSITIVE), to_float=True, inplace=True,
+    domain=(range(1, 4), POSITIVE), to_float=True, in_c=True, inplace=True,
     doc="The regularized upper incomplete gamma function: 1 - `igamma`.",
     example=("tg.igammac(tg.tensor(1.0), tg.tensor(1.0))", "tensor(0.3679)"),
 )

@@ -30,9 +30,10 @@ NO_LOOP = (
     "scatter_prod window_argmax window_spread window_sum"
 )
 SCIPY = (
-    "airy_ai airy_ai_slope chebyshev_polynomial_t chebyshev_polynomial_u gegenbauer "
-    "hermite_polynomial_h hermite_polynomial_he igamma igammac laguerre laguerre_polynomial_l "
-    "legendre_polynomial_p polygamma sampled_product sines sparse_product sparse_solve zeta"
+    "airy_ai airy_ai_slope chebyshev_polynomial_t chebyshev_polynomial_u cosine_integral "
+    "gegenbauer hermite_polynomial_h hermite_polynomial_he laguerre laguerre_polynomial_l "
+    "legendre_polynomial_p polygamma sampled_product sine_integral sines sparse_product "
+    "sparse_solve zeta"
 )
 CALLED_BACK = frozenset(f"{LAPACK} {COMPLEX} {CONVOLUTIONS} {NO_LOOP} {SCIPY}".split())
 TOLERANCE = {F8: 1e-12, F4: 3e-5}
