@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
+from tapegrad.base.garbage import seldom_collected
 from tapegrad.base.locks import lock
 from tapegrad.base.text_tables import byte_count
 from tapegrad.njit import marshalling
@@ -38,7 +39,8 @@ def program_of(f: Dispatcher, request: Request) -> DerivativeProgram:
     with _lock:
         known = _programs.setdefault(f, {})
         if request not in known:
-            known[request] = DerivativeProgram(f, request)
+            with seldom_collected():
+                known[request] = DerivativeProgram(f, request)
         return known[request]
 
 
