@@ -6,12 +6,12 @@ step saves its views.
 
 from __future__ import annotations
 
-from math import isfinite, isnan
+from math import isnan
 
 import numpy as np
 
 from tapegrad.autograd.adjoints import Adjoints
-from tapegrad.ops.linalg import matmul
+from tapegrad.ops.linalg import matmul, product
 
 CODE = matmul.code
 
@@ -48,9 +48,7 @@ def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     return None if isnan(flat.dot(flat)) else out
 
 
-def _outer(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    """The outer product; None as in `_dot`, but tested before it is computed."""
-    if isfinite(np.vdot(a, a)) and isfinite(np.vdot(b, b)):
-        out: np.ndarray = np.multiply.outer(a, b)
-        return out
-    return None
+def _outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The strong product of vectors, or of a number and a vector."""
+    out: np.ndarray = product.forward(a.reshape(-1, 1), b.reshape(1, -1))
+    return out.reshape(a.shape + b.shape)
