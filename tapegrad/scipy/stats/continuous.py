@@ -33,15 +33,27 @@ def _log_between(a: Any, b: Any) -> Any:
     return log_high + np.log1p(-np.exp(special.log_ndtr(low) - log_high))
 
 
+def _symmetric(*, cdf: Any, ppf: Any, logcdf: Any = None) -> Any:
+    """The functions of both tails, of a distribution that is symmetric about its location."""
+    functions = {
+        "cdf": cdf,
+        "sf": lambda z, *shapes: cdf(-z, *shapes),
+        "ppf": ppf,
+        "isf": lambda q, *shapes: -ppf(q, *shapes),
+    }
+    if logcdf is not None:
+        functions |= {"logcdf": logcdf, "logsf": lambda z, *shapes: logcdf(-z, *shapes)}
+    return functions
+
+
 norm = Continuous(
     "norm",
     logpdf=_log_normal_density,
-    cdf=lambda z: special.ndtr(z),
-    sf=lambda z: special.ndtr(-z),
-    logcdf=lambda z: special.log_ndtr(z),
-    logsf=lambda z: special.log_ndtr(-z),
-    ppf=lambda q: special.ndtri(q),
-    isf=lambda q: -special.ndtri(q),
+    **_symmetric(
+        cdf=lambda z: special.ndtr(z),
+        logcdf=lambda z: special.log_ndtr(z),
+        ppf=lambda q: special.ndtri(q),
+    ),
 )
 halfnorm = Continuous(
     "halfnorm",
@@ -88,18 +100,14 @@ t = Continuous(
     "t",
     "df",
     logpdf=_log_t,
-    cdf=lambda z, df: special.stdtr(df, z),
-    sf=lambda z, df: special.stdtr(df, -z),
-    ppf=lambda q, df: special.stdtrit(df, q),
-    isf=lambda q, df: -special.stdtrit(df, q),
+    **_symmetric(cdf=lambda z, df: special.stdtr(df, z), ppf=lambda q, df: special.stdtrit(df, q)),
 )
 cauchy = Continuous(
     "cauchy",
     logpdf=lambda z: -math.log(math.pi) - np.log1p(z * z),
-    cdf=lambda z: np.arctan2(1.0, -z) / math.pi,
-    sf=lambda z: np.arctan2(1.0, z) / math.pi,
-    ppf=lambda q: -1 / np.tan(math.pi * q),
-    isf=lambda q: 1 / np.tan(math.pi * q),
+    **_symmetric(
+        cdf=lambda z: np.arctan2(1.0, -z) / math.pi, ppf=lambda q: -1 / np.tan(math.pi * q)
+    ),
 )
 halfcauchy = Continuous(
     "halfcauchy",
@@ -113,22 +121,20 @@ halfcauchy = Continuous(
 laplace = Continuous(
     "laplace",
     logpdf=lambda z: -np.abs(z) - math.log(2.0),
-    cdf=lambda z: np.where(z > 0, 1 - 0.5 * np.exp(-np.abs(z)), 0.5 * np.exp(-np.abs(z))),
-    sf=lambda z: np.where(z > 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z))),
-    logcdf=lambda z: np.where(z > 0, np.log1p(-0.5 * np.exp(-np.abs(z))), z - math.log(2.0)),
-    logsf=lambda z: np.where(z > 0, -z - math.log(2.0), np.log1p(-0.5 * np.exp(-np.abs(z)))),
-    ppf=lambda q: np.where(q > 0.5, -np.log(2 * (1 - q)), np.log(2 * q)),
-    isf=lambda q: np.where(q > 0.5, np.log(2 * (1 - q)), -np.log(2 * q)),
+    **_symmetric(
+        cdf=lambda z: np.where(z > 0, 1 - 0.5 * np.exp(-np.abs(z)), 0.5 * np.exp(-np.abs(z))),
+        logcdf=lambda z: np.where(z > 0, np.log1p(-0.5 * np.exp(-np.abs(z))), z - math.log(2.0)),
+        ppf=lambda q: np.where(q > 0.5, -np.log(2 * (1 - q)), np.log(2 * q)),
+    ),
 )
 logistic = Continuous(
     "logistic",
     logpdf=lambda z: -np.abs(z) - 2 * np.log1p(np.exp(-np.abs(z))),
-    cdf=lambda z: special.expit(z),
-    sf=lambda z: special.expit(-z),
-    logcdf=lambda z: special.log_expit(z),
-    logsf=lambda z: special.log_expit(-z),
-    ppf=lambda q: special.logit(q),
-    isf=lambda q: -special.logit(q),
+    **_symmetric(
+        cdf=lambda z: special.expit(z),
+        logcdf=lambda z: special.log_expit(z),
+        ppf=lambda q: special.logit(q),
+    ),
 )
 gumbel_r = Continuous(
     "gumbel_r",
