@@ -11,19 +11,12 @@ import tapegrad as tg  # noqa: E402
 
 pytestmark = [
     pytest.mark.peer,
+    pytest.mark.usefixtures("double_precision_of_jax"),
     pytest.mark.tapegrad_only("runs all libraries itself"),
 ]
 
 X = np.array([0.5, 1.5, -0.7])
 ROWS = np.cos(np.arange(12.0)).reshape(4, 3)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _double_precision():
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
 
 
 def branch(flow, np, x):

@@ -14,7 +14,11 @@ import jax.numpy as jnp  # noqa: E402
 import tapegrad as tg  # noqa: E402
 from tests.compiler.programs import SHAPES, Pure, Step, computed, total  # noqa: E402
 
-pytestmark = [pytest.mark.peer, pytest.mark.tapegrad_only("runs both libraries itself")]
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.usefixtures("double_precision_of_jax"),
+    pytest.mark.tapegrad_only("runs both libraries itself"),
+]
 
 MORE = int(os.environ.get("PROGRAMS", "0"))
 step = st.builds(
@@ -33,14 +37,6 @@ def profile(count):
         max_examples=MORE or count, deadline=None, derandomize=not MORE, database=None,
         suppress_health_check=[HealthCheck.too_slow],
     )  # fmt: skip
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _double_precision():
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
 
 
 @profile(15)

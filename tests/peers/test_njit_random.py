@@ -17,7 +17,11 @@ from tapegrad.njit.evaluation import Evaluator  # noqa: E402
 from tests.njit.checking import copied, floats  # noqa: E402
 from tests.njit.random_programs import helper, nested, program  # noqa: E402
 
-pytestmark = [pytest.mark.peer, pytest.mark.tapegrad_only("runs both libraries itself")]
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.usefixtures("double_precision_of_jax"),
+    pytest.mark.tapegrad_only("runs both libraries itself"),
+]
 
 
 class Buffer:
@@ -110,14 +114,6 @@ SPACE = {
 }
 for f in (helper, nested):
     SPACE[f.__name__] = types.FunctionType(f.py_func.__code__, SPACE)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _double_precision():
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
 
 
 @pytest.fixture

@@ -9,7 +9,11 @@ import jax.numpy as jnp  # noqa: E402
 
 import tapegrad as tg  # noqa: E402
 
-pytestmark = [pytest.mark.peer, pytest.mark.tapegrad_only("runs both libraries itself")]
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.usefixtures("double_precision_of_jax"),
+    pytest.mark.tapegrad_only("runs both libraries itself"),
+]
 
 M, V, C = (3, 5), (6,), (2, 3, 4)
 GAPS = np.where(np.arange(24).reshape(C) % 5 == 1, np.nan, 0.0)
@@ -57,14 +61,6 @@ CASES = {
     "tensorinv": (lambda n, a: n.linalg.tensorinv(a + BIG.reshape(2, 3, 6)), (2, 3, 6)),
     "apply_along_axis": (lambda n, a: n.apply_along_axis(n.linalg.norm, 1, a), C),
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _double_precision():
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -14,19 +14,12 @@ from tests.transforms.stacks import PLAIN, X, drawn, stacked  # noqa: E402
 
 pytestmark = [
     pytest.mark.peer,
+    pytest.mark.usefixtures("double_precision_of_jax"),
     pytest.mark.tapegrad_only("runs both libraries itself"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 # JAX takes no tangents of a custom_vjp.
 FORWARD = {name for name in PLAIN if "jvp" in name or "linearize" in name} | {"jacfwd", "hessian"}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _double_precision():
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
 
 
 @pytest.mark.parametrize("seed", range(12))

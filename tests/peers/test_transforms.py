@@ -14,18 +14,11 @@ from tests.peers.problems import PROBLEMS  # noqa: E402
 
 pytestmark = [
     pytest.mark.peer,
+    pytest.mark.usefixtures("double_precision_of_jax"),
     pytest.mark.tapegrad_only("runs all libraries itself"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 problems = pytest.mark.parametrize("name", PROBLEMS)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _double_precision():
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
 
 
 def leaves(x):
