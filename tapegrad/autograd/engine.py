@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from tapegrad.kernels.sweep.sweep_abi import SMALL
 from tapegrad.tape import versions
 from tapegrad.tape.tape import DTYPE_BITS, Ended, Tape, current
 from tapegrad.tensor import Tensor, View, former, noted, place, tape_of, wrap, wrap_as
-
-if TYPE_CHECKING:
-    pass
 
 Tensors = Tensor | Sequence[Tensor]
 _ONE = np.ones(())

@@ -345,8 +345,8 @@ done:
 
 # Memory for results of calls: it hangs in a list of its own, with the function that drops the
 # references in it.
-BOXES = """\
-define internal ptr @box(ptr %boxes, ptr %left, i64 %size) noinline {
+BOXES = f"""\
+define internal ptr @box(ptr %boxes, ptr %left, i64 %size) noinline {{
   %q = call ptr @take(ptr %boxes, ptr %left, i64 1, i64 %size, i1 false)
   %failed = icmp eq ptr %q, null
   br i1 %failed, label %done, label %some
@@ -356,9 +356,9 @@ some:
   br label %done
 done:
   ret ptr %q
-}
+}}
 
-define internal void @drop_boxes(ptr %boxes) noinline {
+define internal void @drop_boxes(ptr %boxes) noinline {{
   br label %head
 head:
   %p = load ptr, ptr %boxes
@@ -367,7 +367,7 @@ head:
 body:
   %next = load ptr, ptr %p
   store ptr %next, ptr %boxes
-  %q = getelementptr i8, ptr %p, i64 64
+  %q = getelementptr i8, ptr %p, i64 {LINE}
   %drop.at = getelementptr i64, ptr %q, i64 -1
   %drop = load ptr, ptr %drop.at
   %nothing = icmp eq ptr %drop, null
@@ -380,7 +380,7 @@ free:
   br label %head
 done:
   ret void
-}
+}}
 """
 
 
