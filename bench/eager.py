@@ -41,6 +41,8 @@ def small_problems() -> Iterator[Small]:
     yield Small(problems.chain(64).astype(single), problems.CHAIN_OPS)
     yield Small(problems.rnn().astype(single))
     yield Small(problems.mlp().astype(single))
+    for problem in problems.recorded():
+        yield Small(problem, 1, 1.0)
 
 
 def small(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -78,23 +79,73 @@ def rnn(steps: int = 50, width: int = 16, batch: int = 8) -> Problem:
     return Problem(f"RNN, {steps} steps, width {width}", _rnn, (w, u, b), data)
 
 
-def _mlp(xp: Any, inputs: list[Any], data: list[Any]) -> Any:
-    y, target = data
+def _network(xp: Any, inputs: list[Any], y: Any) -> Any:
     weights = inputs[0::2]
     for i, (w, b) in enumerate(zip(weights, inputs[1::2])):
         y = y @ w + b
         if i + 1 < len(weights):
             y = xp.tanh(y)
-    return xp.nn.functional.mse_loss(y, target)
+    return y
+
+
+def _mlp(xp: Any, inputs: list[Any], data: list[Any]) -> Any:
+    x, target = data
+    return xp.nn.functional.mse_loss(_network(xp, inputs, x), target)
+
+
+def _layers(rng: np.random.Generator, *widths: int) -> tuple[np.ndarray, ...]:
+    found: list[np.ndarray] = []
+    for n, m in itertools.pairwise(widths):
+        found += [rng.standard_normal((n, m)) / np.sqrt(n), 0.1 * rng.standard_normal(m)]
+    return tuple(found)
 
 
 def mlp(widths: tuple[int, ...] = (64, 64, 64, 1), batch: int = 32) -> Problem:
     """Return a training step of a multilayer perceptron: gradient and update."""
     rng = np.random.default_rng(SEED)
-    inputs: list[np.ndarray] = []
-    for n, m in itertools.pairwise(widths):
-        inputs += [rng.standard_normal((n, m)) / np.sqrt(n), 0.1 * rng.standard_normal(m)]
+    inputs = _layers(rng, *widths)
     data = (rng.standard_normal((batch, widths[0])), rng.standard_normal((batch, widths[-1])))
     shape = "-".join(map(str, widths)) if len(widths) < 6 else f"{len(widths) - 1} layers"
     name = f"MLP step, batch {batch}, widths {shape}"
-    return Problem(name, _mlp, tuple(inputs), data, rate=1e-3)
+    return Problem(name, _mlp, inputs, data, rate=1e-3)
+
+
+def _penalty(xp: Any, inputs: list[Any], data: list[Any]) -> Any:
+    """The loss of a critic whose gradient in its input shall have norm 1 (WGAN-GP)."""
+    x = data[0].detach().requires_grad_()
+    y = _network(xp, inputs, x)
+    (g,) = xp.autograd.grad(y.sum(), x, create_graph=True)
+    return y.mean() + 10 * ((g.norm(dim=1) - 1) ** 2).mean()
+
+
+def _curvature(xp: Any, inputs: list[Any], data: list[Any]) -> Any:
+    """The gradient times a vector; its gradient is the Hessian times the vector."""
+    x, target, *vectors = data
+    loss = ((_network(xp, inputs, x) - target) ** 2).mean()
+    gradients = xp.autograd.grad(loss, inputs, create_graph=True)
+    return sum((g * v).sum() for g, v in zip(gradients, vectors, strict=True))
+
+
+def _residual(xp: Any, inputs: list[Any], data: list[Any]) -> Any:
+    """The residual of u'' = f for a network u, at points of an interval."""
+    x, f = data[0].detach().requires_grad_(), data[1]
+    (slope,) = xp.autograd.grad(_network(xp, inputs, x).sum(), x, create_graph=True)
+    (curve,) = xp.autograd.grad(slope.sum(), x, create_graph=True)
+    return ((curve - f) ** 2).mean()
+
+
+def recorded() -> Iterator[Problem]:
+    """Yield losses that contain gradients, which are recorded and differentiated again."""
+    rng = np.random.default_rng(SEED)
+    inputs = _layers(rng, 16, 32, 32, 1)
+    data = (rng.standard_normal((64, 16)),)
+    yield Problem("gradient penalty, widths 16-32-32-1", _penalty, inputs, data, methods=True)
+    vectors = [rng.standard_normal(x.shape) for x in inputs]
+    data = (*data, rng.standard_normal((64, 1)), *vectors)
+    name = "Hessian-vector product by two sweeps, widths 16-32-32-1"
+    yield Problem(name, _curvature, inputs, data, methods=True)
+    points = np.linspace(-1, 1, 64)[:, None]
+    name = "residual of u'' = f, widths 1-20-20-1"
+    yield Problem(
+        name, _residual, _layers(rng, 1, 20, 20, 1), (points, np.sin(points)), methods=True
+    )

@@ -97,7 +97,7 @@ class Tensor(Operations):
     _home: Tape | View | Ended | None
     _grad: Tensor | None
     _extra: dict[str, Any]
-    # `dispatch.called` and `dispatch.regenerate`: see `functions.methods.install`.
+    # `rule_calls.called_by_rule`, `dispatch.regenerate`: see `functions.methods.install`.
     _tapegrad_run: Callable[..., Any]
     _regenerate: Callable[[Tensor, View], None]
     # A subclass is a Tensor under a transform: what it stands for, and how operations run on it.

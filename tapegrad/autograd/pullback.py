@@ -27,9 +27,10 @@ from tapegrad.tape.tape import (
     Tape,
     unpack_from,
 )
-from tapegrad.tensor import Tensor, placed, wrap
+from tapegrad.tensor import F8, Tensor, placed, wrap
 
 Wanted = Callable[[int], bool]
+_COMPLEX: tuple[bool, ...] = tuple([dtype.kind == "c" for dtype in DTYPES])
 
 
 class Values:
@@ -58,10 +59,6 @@ class Values:
     def read(self, name: str, k: int, g: Any) -> Any:
         """The value of a formula's parameter, by its name, for operand k."""
         op = self.op
-        if name == "g":
-            return g
-        if name == "y":
-            return self.result()
         if name in self.params:
             return self.params[name]
         if name in op.inputs and name != "others":
@@ -81,9 +78,18 @@ class Values:
 
     def evaluate(self, k: int, g: Any = None) -> Any:
         """The formula of operand k: a partial derivative, or a vjp of the adjoint `g`."""
-        formula = self.op.formulas[min(k, len(self.op.formulas) - 1)]
+        op = self.op
+        formula = op.formulas[k] if k < len(op.formulas) else op.formulas[-1]
         assert isinstance(formula, Formula)
-        return formula.function(*[self.read(name, k, g) for name in formula.reads])
+        given = []
+        for name in formula.reads:
+            if name == "g":
+                given.append(g)
+            elif name == "y":
+                given.append(self.result())
+            else:
+                given.append(self.read(name, k, g))
+        return formula.function(*given)
 
     def adjoint(self, k: int, g: Any) -> Any:
         """What the result's adjoint `g` contributes to that of operand k.
@@ -97,7 +103,7 @@ class Values:
             partial = self.evaluate(k)
             if analytic:
                 partial = conjugate(partial)
-            found = chain(g, partial, op.exact[min(k, len(op.exact) - 1)])
+            found = chain(g, partial, op.exact[k] if k < len(op.exact) else op.exact[-1])
         elif analytic:
             found = conjugate(self.evaluate(k, conj(g)))
         else:
@@ -144,13 +150,14 @@ class Given(Values):
 class Saved(Values):
     """Values saved by a record."""
 
-    __slots__ = ("codes", "entry", "index", "recorded", "specs", "tape")
+    __slots__ = ("codes", "entry", "index", "recorded", "specs", "tape", "word")
 
     def __init__(self, tape: Tape, index: int, recorded: bool) -> None:
         self.tape = tape
         self.index = index
         self.recorded = recorded
         word, a, b, c, _, _ = unpack_from(tape.buffer, index * STRIDE)
+        self.word: int = word
         self.op: Op = by_code[word & CODE_MASK]
         self.codes = tuple(tape.input_lists[a : a + b]) if word & LISTED else (a, b, c)
         entry = tape.keep[index]
@@ -181,6 +188,23 @@ class Saved(Values):
         if not self.recorded:
             return array
         return placed(array, self.tape, self.tape.tokens[self.index])
+
+    def complex_adjoint(self, g: Any) -> bool:
+        """Whether the adjoint is complex: it has the result's dtype."""
+        return _COMPLEX[(self.word >> DTYPE_SHIFT) & 3]
+
+    def fitted(self, found: Any, k: int) -> Any:
+        """Undo broadcasting and casting of a contribution to the adjoint of operand k."""
+        if isinstance(found, Tensor) and found._s >= 0:  # mostly there is nothing to undo
+            code, tape = self.codes[k], self.tape
+            if code < 0:
+                if tape.leaves[-code - 1]._s == found._s:
+                    return found
+            elif code:
+                word, _, _, _, shape, _ = unpack_from(tape.buffer, tape.index(code) * STRIDE)
+                if shape == found._s and DTYPES[(word >> DTYPE_SHIFT) & 3] is F8:
+                    return found
+        return fit(found, self.spec(k))
 
     def spec(self, k: int) -> Spec:
         """Shape and dtype of operand k (k = -1: the result)."""
@@ -228,12 +252,13 @@ def contributions(
     own = getattr(tape.keep[index], "pull", None)
     if own is not None:  # a user's Function brings its own rule
         return own(tape, index, g, wanted, recorded, scratch)  # type: ignore[no-any-return]
-    return _by_rule(tape, index, g, wanted, recorded)
+    return by_rule(tape, index, g, wanted, recorded)
 
 
-def _by_rule(
+def by_rule(
     tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool
 ) -> Iterator[tuple[int, Any]]:
+    """`contributions` of a record by the rule of its operation."""
     saved = Saved(tape, index, recorded)
     for k, code in enumerate(saved.codes):
         if code and wanted(code):
@@ -253,8 +278,10 @@ def wanted_inputs(tape: Tape, index: int, wanted: Wanted) -> tuple[int, ...]:
 
 def chain(g: Any, partial: Any, both: bool = False) -> Any:
     """The adjoint times a partial derivative, by the strong product."""
-    if type(g) is np.ndarray and type(partial) is np.ndarray:
-        return (exact if both else strong).forward(g, partial)
+    kind = type(g)
+    if kind is type(partial) and (kind is np.ndarray or kind is Tensor):
+        op = exact if both else strong
+        return op.short(g, partial) if kind is Tensor else op.forward(g, partial)
     if not isinstance(partial, (np.ndarray, Tensor, np.generic)):
         if partial == 1:
             return g
@@ -272,9 +299,9 @@ def fit(found: Any, spec: Spec) -> Any:
     """Undo broadcasting and casting: an adjoint has the shape and the dtype of its value."""
     if isinstance(found, np.generic):
         found = np.asarray(found)
-    if tuple(found.shape) != spec.shape:
+    array = found._a if isinstance(found, Tensor) else found
+    if array.shape != spec.shape:
         found = sum_to(found, shape=spec.shape)
-    dtype = found._a.dtype if isinstance(found, Tensor) else found.dtype
-    if dtype != spec.dtype:
+    if array.dtype != spec.dtype:
         found = to(found, dtype=spec.dtype)
     return found

@@ -16,7 +16,7 @@ from tapegrad.autograd import anomaly, gemm_adjoints, large_adjoints, reachabili
 from tapegrad.autograd.adjoints import Adjoints
 from tapegrad.autograd.grad_mode import switched
 from tapegrad.autograd.node_hooks import prehooked, stepped
-from tapegrad.autograd.pullback import contributions, spec_at, unpack
+from tapegrad.autograd.pullback import by_rule, spec_at, unpack
 from tapegrad.autograd.tensor_hooks import end_sweep, run_hooks
 from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.dispatch.native_calls import native_calls
@@ -414,7 +414,7 @@ class Sweep(Adjoints):
         ):
             return
         else:
-            found = contributions(tape, index, g, self.wanted, self.recorded, self.scratch)
+            found = by_rule(tape, index, g, self.wanted, self.recorded)
         self._hand_on(index, found)
         if tape.anomaly == anomaly.STRICT and own is None:
             anomaly.look_behind_zeros(tape, index, g, self.wanted)
@@ -422,8 +422,9 @@ class Sweep(Adjoints):
     def _hand_on(self, index: int, found: Iterable[tuple[int, Any]]) -> None:
         """Add to the adjoints of a record's inputs, given by code."""
         tape = self.tape
+        watched = tape.anomaly
         for code, value in taken(found) if isinstance(found, list) else found:
-            if tape.anomaly:
+            if watched:
                 anomaly.look_for_nan(tape, index, value)
             self.add(code if code < 0 else tape.index(code), value)
 

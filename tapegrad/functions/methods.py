@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.dtypes import NAMES
-from tapegrad.dispatch.dispatch import called, regenerate
+from tapegrad.dispatch.dispatch import regenerate
 from tapegrad.dispatch.fast_path import flipped
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
@@ -44,6 +44,7 @@ from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import Operand, numpy_names
 from tapegrad.functions.deferred import deferred_methods
 from tapegrad.functions.method_decorators import methods_of
+from tapegrad.functions.rule_calls import called_by_rule
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import by_code
 from tapegrad.tape.tape import Tape
@@ -93,7 +94,10 @@ def install() -> None:
 
     Compiled code takes the place of some of them later, where it pays.
     """
-    Tensor._tapegrad_run, Tensor._regenerate = staticmethod(called), staticmethod(regenerate)
+    Tensor._tapegrad_run, Tensor._regenerate = (
+        staticmethod(called_by_rule),
+        staticmethod(regenerate),
+    )
     Tape.on_full = staticmethod(_full)
     native_calls.view = viewed
     for op in by_code:

@@ -15,7 +15,6 @@ import numpy as np
 
 from tapegrad.autograd.function import Function
 from tapegrad.base.abstract_array import AbstractArray, filler
-from tapegrad.dispatch.dispatch import called as go
 from tapegrad.dispatch.dispatch import run
 from tapegrad.lift import batching_rules, function_vmap
 from tapegrad.lift.levels import Level, below, levels_of
@@ -126,7 +125,9 @@ class Batched(Lifted):
         if op.kind is ELEMENTWISE:
             if single:
                 given = batching_rules.typed(op, args, given)
-            return batched(go(op, batching_rules.aligned(given, many), params), at)
+            return batched(
+                Tensor._tapegrad_run(op, batching_rules.aligned(given, many), params), at
+            )
         assert at.size is not None
         rule = batching_rules.rule_of(op)
         found: Any = NotImplemented

@@ -17,7 +17,6 @@ from tapegrad.autograd.function import Function
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.pullback import Given, chain
 from tapegrad.autograd.tangents import pushed
-from tapegrad.dispatch.dispatch import called as go
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import constant
 from tapegrad.dispatch.views import make_view
@@ -147,7 +146,7 @@ class Dual(Lifted):
                 tangents.append(None)
         if op is as_strided:
             _check_memory(primals[0], tangents[0])
-        y = go(op, tuple(primals), params)
+        y = Tensor._tapegrad_run(op, tuple(primals), params)
         t = tangent(op, primals, tangents, y, params)
         if t is None:
             return y
@@ -387,9 +386,9 @@ def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
     if op.multilinear:
         given = (*values.operands[:k], t, *values.operands[k + 1 :])
         known = op is not matmul or all(type(x) is Tensor for x in given)
-        term = go(op if known else product, given, values.params)
+        term: Tensor = Tensor._tapegrad_run(op if known else product, given, values.params)
         if op is matmul and known and math.isnan(np.vdot(term._a, term._a).real):
-            term = go(product, given, {})  # perhaps zero times infinity
+            term = Tensor._tapegrad_run(product, given, {})  # perhaps zero times infinity
     elif op.kind is ELEMENTWISE and (op.complex is not OWN or not is_complex(t)):
         last = len(op.formulas) - 1
         term = chain(t, values.evaluate(k), op.exact[min(k, last)])
