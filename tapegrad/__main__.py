@@ -18,7 +18,8 @@ from tapegrad.diagnostics.environment import environment
 from tapegrad.kernels import build, compile_ahead, disk_cache
 from tapegrad.kernels.codegen import kernel_table
 from tapegrad.native import bindings, install
-from tapegrad.ops.core import ELEMENTWISE, Op, by_code
+from tapegrad.ops.core import ELEMENTWISE, Op
+from tapegrad.ops.families import by_code
 
 USAGE = """usage: python -m tapegrad [check | compile]
 

@@ -21,7 +21,7 @@ import numpy as np
 import tapegrad as tg
 from tapegrad.numpy_face import handlers, ufuncs
 from tapegrad.numpy_face.common import title
-from tapegrad.ops.core import by_code
+from tapegrad.ops.families import by_code
 from tapegrad.tape.tape import current
 
 HEAD = """# Operations

@@ -20,7 +20,8 @@ if __name__ == "__main__":  # rows alone: what `tapegrad` makes of new ones is n
 
 import tapegrad  # noqa: E402 - after what stands in for it
 from tapegrad.ops import bessel, elementwise, logic, reduce, special  # noqa: E402
-from tapegrad.ops.core import Op, by_code  # noqa: E402
+from tapegrad.ops.core import Op  # noqa: E402
+from tapegrad.ops.families import by_code  # noqa: E402
 
 FUNCTIONS = PACKAGE / "functions"
 SIGNATURES = PACKAGE / "functions" / "signatures.pyi"

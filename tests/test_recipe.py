@@ -23,7 +23,8 @@ from tapegrad.kernels.codegen import kernel_table as kernels
 from tapegrad.kernels.large.pass_lists import passes
 from tapegrad.native import install
 from tapegrad.ops import elementwise, reduce, shape
-from tapegrad.ops.core import LINEAR, by_code, table
+from tapegrad.ops.core import LINEAR
+from tapegrad.ops.families import by_code, table
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
 from tests import public_names

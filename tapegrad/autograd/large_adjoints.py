@@ -20,7 +20,7 @@ from tapegrad.base.reference_counts import expected_count
 from tapegrad.kernels.broadcast_plan import Grid, core, grid
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
-from tapegrad.ops.core import table as rows
+from tapegrad.ops.elementwise import squared_difference
 from tapegrad.ops.shape import sum_to
 from tapegrad.parallel.large_elementwise import (
     ROW_OF_PASSES,
@@ -34,7 +34,6 @@ from tapegrad.tape.tape import CODE_MASK, LISTED
 
 # The places of a grid: three operands, the adjoint, the result, the adjoints of the operands.
 G, Y, OUT = 3, 4, 5
-MSE_LOSS = rows["mse_loss"]
 OURS = expected_count(variables=1, holders=1)  # references to an adjoint that the sweep holds
 GROUP = 64  # rows that are added up in one go, at least
 
@@ -45,7 +44,7 @@ def step(adjoints: Adjoints, index: int, word: int, g: np.ndarray) -> bool:
         return False
     tape = adjoints.tape
     op = by_code[word & CODE_MASK]
-    if op is MSE_LOSS:
+    if op.name == "mse_loss":
         saved = Saved(tape, index, False)
         shape, dtype = saved.spec(0)
         size = math.prod(shape)
@@ -53,7 +52,7 @@ def step(adjoints: Adjoints, index: int, word: int, g: np.ndarray) -> bool:
             return False
         scale = 1 / size if saved.params["mean"] else 1.0
         g = np.broadcast_to(np.asarray(g * scale, dtype), shape)
-        op = rows["squared_difference"]
+        op = squared_difference
         wanted = [k for k, code in enumerate(saved.codes) if code and adjoints.wanted(code)]
         return _elementwise(adjoints, op, saved, wanted, g)
     if op.kind is ELEMENTWISE:

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import ops
 from tapegrad.base.dtypes import result_type
 from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.batched_index import in_order, places, rank
+from tapegrad.ops import families as ops
 from tapegrad.ops import index as ix
 from tapegrad.ops import reduce as r
 from tapegrad.ops import shape as s

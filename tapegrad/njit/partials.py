@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from tapegrad.compiler.llvm.scipy_calls import SCIPY
 from tapegrad.kernels.codegen.rule_codegen import OPERANDS, Symbol, names_in, partial, scalar_form
 from tapegrad.njit.three_address_code import Unsupported
-from tapegrad.ops.core import Formula, table
+from tapegrad.ops.core import Formula
+from tapegrad.ops.families import table
 
 
 class Partial(NamedTuple):

@@ -31,7 +31,8 @@ from tapegrad.numpy_face.common import (
 from tapegrad.numpy_face.products import check_lengths, vecdot_
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import scipy_special
-from tapegrad.ops.core import Op, by_code
+from tapegrad.ops.core import Op
+from tapegrad.ops.families import by_code
 from tapegrad.tensor import Tensor
 
 KNOWN = (Tensor, np.ndarray, np.generic, bool, int, float, complex, list, tuple)

@@ -53,10 +53,14 @@ class Spec(NamedTuple):
     dtype: np.dtype[Any]
 
 
-class NotDifferentiable(NamedTuple):
+class NotDifferentiable:
     """Says why an input of an operation has no derivative."""
 
-    reason: str
+    __slots__ = ("reason",)
+    reads: tuple[str, ...] = ()
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
 
 
 class Formula:
@@ -130,10 +134,10 @@ class Op(Facets):
         self.kind = kind
         self.forward = forward
         self.inputs = tuple(formulas)
-        self.formulas = tuple(
+        self.formulas = tuple([
             f if isinstance(f, (NotDifferentiable, Formula)) else Formula(f)
             for f in formulas.values()
-        )
+        ])  # fmt: skip
         self.grad_name = (grad_name or camel(name)) + "Backward0"
         self.view = view
         self.variadic = variadic
@@ -146,15 +150,12 @@ class Op(Facets):
             self.forward = large("softmax_and_norms.forward", forward, row=self)
         self.multilinear = multilinear  # linear in each input while the others stay
         # exact[k]: the partial in input k is itself an adjoint: where it is 0, so is the product.
-        self.exact = tuple(name in exact for name in self.inputs)
+        self.exact = tuple([name in exact for name in self.inputs])
         # saves[j]: which of (inputs..., result) the formula of input j reads the value of.
         kept = (*self.inputs, "y")
-        self.saves = tuple(
-            tuple(isinstance(f, Formula) and name in f.reads for name in kept)
-            for f in self.formulas
-        )
+        self.saves = tuple([tuple([name in f.reads for name in kept]) for f in self.formulas])
         self.keeps = any(map(any, self.saves))
-        moving = self.moving = tuple(isinstance(f, Formula) for f in self.formulas)
+        moving = self.moving = tuple([isinstance(f, Formula) for f in self.formulas])
         # A linear row of several inputs is linear in all together, if no formula reads any of them.
         # Of an elementwise row it has to be said.
         self.jointly_linear = jointly_linear or (kind == LINEAR and not any(
@@ -186,22 +187,30 @@ def camel(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
+def _row(
+    name: str, kind: str, forward: Callable[..., Any], said: dict[str, Any], own: frozenset[str]
+) -> Op:
+    """The row of what was said: formulas of inputs, and options under the names of these."""
+    options = {key: said.pop(key) for key in said.keys() & own}
+    return Op(name, kind, forward, said, **options)
+
+
+_FACETS = frozenset(FACETS) | {"grad_name"}
+_OF_ELEMENTWISE = _FACETS | {"exact", "jointly_linear"}
+_OF_LINEAR = _FACETS | {"view", "variadic"}
+_OF_CUSTOM = _FACETS | {"variadic", "multilinear"}
+
+
 def elementwise(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
     """A scalar function applied to every element, with its partial derivatives."""
-    known = ("grad_name", "exact", "jointly_linear", *FACETS)
-    options = {k: formulas.pop(k) for k in known if k in formulas}
-    return Op(name, ELEMENTWISE, forward, formulas, **options)
+    return _row(name, ELEMENTWISE, forward, formulas, _OF_ELEMENTWISE)
 
 
 def linear(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
     """A function that is linear in its differentiable inputs, with its transposes."""
-    known = ("grad_name", "view", "variadic", *FACETS)
-    options = {k: formulas.pop(k) for k in known if k in formulas}
-    return Op(name, LINEAR, forward, formulas, **options)
+    return _row(name, LINEAR, forward, formulas, _OF_LINEAR)
 
 
 def custom(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
     """Any other function, with one vjp per input."""
-    known = ("grad_name", "variadic", "multilinear", *FACETS)
-    options = {k: formulas.pop(k) for k in known if k in formulas}
-    return Op(name, CUSTOM, forward, formulas, **options)
+    return _row(name, CUSTOM, forward, formulas, _OF_CUSTOM)

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import itertools
 import struct
-import threading
 import weakref
+from _thread import _local, allocate_lock, get_ident  # `threading` takes a millisecond to import
 from collections.abc import Callable, Sequence
 from sys import getrefcount
 from typing import Any, ClassVar, Protocol
@@ -72,7 +72,7 @@ Mark = tuple[list[Any], int, int, int]  # the tokens, and the lengths of these, 
 
 leaf_keys: Callable[[], int] = itertools.count(1).__next__
 _serials = itertools.count()
-_born = threading.Lock()
+_born = allocate_lock()
 
 Propagate = Callable[["Tape", np.ndarray, int], None]
 
@@ -150,7 +150,7 @@ class Tape(Records):
     op_names: ClassVar[list[str]] = []  # filled by the op table: code -> name
 
     def __init__(self) -> None:
-        self.thread = threading.get_ident()
+        self.thread = get_ident()
         self.serial = next(_serials)
         self.used = 0  # records that are written
         self.buffer = bytearray()
@@ -541,7 +541,7 @@ def _limit(words: np.ndarray) -> int:
     return max(DEBT_FLOOR, int(8 * shapes.sizes[words[:, SHAPE]].sum()))
 
 
-class _Current(threading.local):
+class _Current(_local):
     """Every thread records on a tape of its own."""
 
     tape: Tape

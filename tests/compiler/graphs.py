@@ -19,7 +19,7 @@ from tapegrad.compiler.ir.control_ops import (
 )
 from tapegrad.compiler.ir.copy_plans import ADDED
 from tapegrad.compiler.ir.graph import Graph, Guard, Node, check
-from tapegrad.ops.core import table
+from tapegrad.ops.families import table
 from tapegrad.ops.shape import embed
 
 # Zeros of both signs, NaN, infinities, numbers at the ends of the range.

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.ops.core import ELEMENTWISE, Op, table
+from tapegrad.ops.core import ELEMENTWISE, Op
+from tapegrad.ops.families import table
 from tests.compiler.programs import tier
 from tests.conformance.checks import F4, F8, Case
 from tests.conformance.samples import CHIEF, of_shapes, samples_of

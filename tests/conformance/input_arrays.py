@@ -18,7 +18,8 @@ import numpy as np
 import tapegrad as tg
 from tapegrad.kernels.sweep.sweep_abi import SMALL
 from tapegrad.native import install
-from tapegrad.ops.core import ELEMENTWISE, NotImplementedYet, table
+from tapegrad.ops.core import ELEMENTWISE, NotImplementedYet
+from tapegrad.ops.families import table
 from tapegrad.transforms.pytree import flatten
 from tests.conformance import guarded
 from tests.conformance.checks import Case, rules_only

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.ops.core import ELEMENTWISE, LINEAR, Op, table
+from tapegrad.ops.core import ELEMENTWISE, LINEAR, Op
+from tapegrad.ops.families import table
 from tapegrad.ops.index import HOLE
 from tests.conformance.image_samples import image_rows
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.ops.core import ELEMENTWISE, Formula, table
+from tapegrad.ops.core import ELEMENTWISE, Formula
+from tapegrad.ops.families import table
 from tapegrad.tensor import wrap
 from tests.conformance.samples import CHIEF, of_shapes, samples_of
 

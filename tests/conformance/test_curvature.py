@@ -5,7 +5,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.dispatch.dispatch import run
-from tapegrad.ops.core import ELEMENTWISE, Formula, table
+from tapegrad.ops.core import ELEMENTWISE, Formula
+from tapegrad.ops.families import table
 from tapegrad.transforms import hessian_products
 from tapegrad.transforms.hessian_products import OnTape
 from tests.conformance.checks import F8, Case

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tapegrad as tg
 from tapegrad.base.dtypes import result_type
-from tapegrad.ops.core import by_code
+from tapegrad.ops.families import by_code
 from tests.conformance import fuzz_calls as fuzz
 
 pytestmark = [

@@ -13,7 +13,8 @@ from llvmlite import ir
 
 from tapegrad.kernels.codegen.rule_codegen import Symbol, partial, result
 from tapegrad.ops import elementwise as e
-from tapegrad.ops.core import ELEMENTWISE, Formula, table
+from tapegrad.ops.core import ELEMENTWISE, Formula
+from tapegrad.ops.families import table
 from tests.conformance.samples import of_shapes
 
 # -- dual numbers ----------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ import pytest
 
 from tapegrad.kernels.codegen import axis_codegen, rule_codegen
 from tapegrad.kernels.codegen import kernel_table as kernels
-from tapegrad.ops.core import Formula, table
+from tapegrad.ops.core import Formula
+from tapegrad.ops.families import table
 from tapegrad.tensor import Tensor
 from tests.conformance import checks
 from tests.conformance.checks import F4, F8, Case

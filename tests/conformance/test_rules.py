@@ -6,7 +6,8 @@ import pytest
 import tapegrad as tg
 from tapegrad.autograd import sweep
 from tapegrad.kernels.codegen import rule_codegen
-from tapegrad.ops.core import ELEMENTWISE, LINEAR, Formula, NotDifferentiable, table
+from tapegrad.ops.core import ELEMENTWISE, LINEAR, Formula, NotDifferentiable
+from tapegrad.ops.families import table
 from tapegrad.tape.tape import current
 from tapegrad.tensor import wrap
 from tests.conformance import checks

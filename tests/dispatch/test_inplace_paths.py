@@ -10,7 +10,7 @@ from tapegrad.dispatch.fast_path import as_operand
 from tapegrad.dispatch.inplace import run_inplace
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.native import install
-from tapegrad.ops.core import table
+from tapegrad.ops.families import table
 from tapegrad.tape.tape import Tape, current
 from tapegrad.tensor import SHORT
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tapegrad.ops.core import Formula, table
+from tapegrad.ops.core import Formula
+from tapegrad.ops.families import table
 from tests import operations_page
 from tests.operations_page import OWN, Facts, all_facts, facts_about, facts_of
 

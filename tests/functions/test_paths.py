@@ -8,7 +8,7 @@ from tapegrad.dispatch import dispatch, views
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.functions import joining, reductions
-from tapegrad.ops.core import by_code
+from tapegrad.ops.families import by_code
 from tapegrad.ops.shape import getitem
 from tapegrad.tape.tape import CODE_MASK, WORD, current
 from tapegrad.tape.versions import root

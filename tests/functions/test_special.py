@@ -6,7 +6,7 @@ import pytest
 import scipy.special
 
 import tapegrad as tg
-from tapegrad.ops.core import table
+from tapegrad.ops.families import table
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch's own derivatives are less exact, or missing")
 

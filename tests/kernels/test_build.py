@@ -10,7 +10,7 @@ import pytest
 from tapegrad.kernels import build, simd_tables
 from tapegrad.kernels.codegen import rule_codegen
 from tapegrad.kernels.flags import entry_point, unoptimised
-from tapegrad.ops.core import table
+from tapegrad.ops.families import table
 
 pytestmark = pytest.mark.tapegrad_only("how kernels are compiled")
 

@@ -8,7 +8,8 @@ import pytest
 import tapegrad as tg
 from tapegrad.dispatch.dispatch import called
 from tapegrad.ops import logic
-from tapegrad.ops.core import ELEMENTWISE, Formula, table
+from tapegrad.ops.core import ELEMENTWISE, Formula
+from tapegrad.ops.families import table
 
 pytestmark = pytest.mark.tapegrad_only("walks the table of operations")
 

@@ -5,7 +5,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.dispatch.dispatch import called
-from tapegrad.ops.core import ELEMENTWISE, Formula, NotImplementedYet, table
+from tapegrad.ops.core import ELEMENTWISE, Formula, NotImplementedYet
+from tapegrad.ops.families import table
 
 pytestmark = pytest.mark.tapegrad_only("about functions of arrays")
 

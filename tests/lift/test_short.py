@@ -6,7 +6,8 @@ import pytest
 import tapegrad as tg
 from tapegrad.dispatch.dispatch import called as go
 from tapegrad.dispatch.dispatch import run
-from tapegrad.ops.core import ELEMENTWISE, table
+from tapegrad.ops.core import ELEMENTWISE
+from tapegrad.ops.families import table
 
 pytestmark = pytest.mark.tapegrad_only("about the paths of this library")
 

@@ -7,7 +7,7 @@ from tapegrad.dispatch import call_plans
 from tapegrad.kernels.codegen import kernel_table
 from tapegrad.native import install
 from tapegrad.native.abi import LargeRow, OpRow
-from tapegrad.ops.core import table
+from tapegrad.ops.families import table
 
 pytestmark = pytest.mark.tapegrad_only("about compiled code")
 

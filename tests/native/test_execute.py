@@ -14,7 +14,7 @@ import tapegrad
 from tapegrad.dispatch import call_plans
 from tapegrad.native import install
 from tapegrad.native.abi import BY_PYTHON, LargeRow
-from tapegrad.ops.core import table
+from tapegrad.ops.families import table
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape.tape import DROP_FLOOR, current
 from tapegrad.tensor import SHORT, Tensor

@@ -21,7 +21,7 @@ from tapegrad.kernels.codegen import kernel_table as kernels
 from tapegrad.native import install
 from tapegrad.native.abi import OpRow, ShapeLine
 from tapegrad.native.bindings import by_kernel, is_native
-from tapegrad.ops.core import by_code, table
+from tapegrad.ops.families import by_code, table
 from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.shape_table import shapes as shape_table
 from tapegrad.tape.tape import MIN_CAPACITY, current

@@ -8,7 +8,7 @@ from tapegrad.dispatch import call_plans
 from tapegrad.dispatch.index_plans import run_planned
 from tapegrad.functions import joining
 from tapegrad.ops.complex_parts import complex_
-from tapegrad.ops.core import table
+from tapegrad.ops.families import table
 from tapegrad.ops.shape import contiguous
 from tests.native.test_install import outcome, placed
 

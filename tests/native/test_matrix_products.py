@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from tapegrad.ops.core import table
+from tapegrad.ops.families import table
 from tests.native.test_install import PLACES, assert_alike, placed, values
 
 pytestmark = [

@@ -7,7 +7,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.native.bindings import is_native, loops_of
-from tapegrad.ops.core import ELEMENTWISE, by_code, table
+from tapegrad.ops.core import ELEMENTWISE
+from tapegrad.ops.families import by_code, table
 from tests.native.test_install import PAIRS, PLACES, assert_alike, outcome, placed
 
 pytestmark = [

@@ -34,7 +34,7 @@ import tapegrad as tg
 x = tg.ones(3, requires_grad=True)
 x.sum().backward()
 import tapegrad.nn.functional
-from tapegrad.ops.core import table
+from tapegrad.ops.families import table
 print(*[type(table[name].short).__name__ for name in ("exp", "silu", "elu")])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,7 +12,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.kernels.large.launching import loop
-from tapegrad.ops.core import table
+from tapegrad.ops.families import table
 from tapegrad.parallel import large_elementwise, thread_pool
 
 pytestmark = pytest.mark.tapegrad_only("how tapegrad shares work among threads")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import CodeType
 
 from tapegrad.functions import inplace_functions
-from tapegrad.ops.core import ELEMENTWISE, Op, by_code
+from tapegrad.ops.core import ELEMENTWISE, Op
+from tapegrad.ops.families import by_code
 from tests.conformance.samples import CHIEF, of_shapes
 from tests.peers import loss_cases, nn_cases, torch_more  # noqa: F401 - they enter their cases first
 from tests.peers.torch_cases import CASES, case

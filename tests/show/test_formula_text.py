@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tapegrad.ops.core import ELEMENTWISE, Formula, NotImplementedYet, table
+from tapegrad.ops.core import ELEMENTWISE, Formula, NotImplementedYet
+from tapegrad.ops.families import table
 from tapegrad.show.formula_text import formula_text
 
 pytestmark = pytest.mark.tapegrad_only("about this project's rows")

@@ -5,7 +5,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.dispatch.dispatch import run
-from tapegrad.ops.core import Formula, table
+from tapegrad.ops.core import Formula
+from tapegrad.ops.families import table
 from tapegrad.show.known_values import known_values
 from tapegrad.show.named_slice import NamedSlice
 from tests.conformance.samples import samples_of

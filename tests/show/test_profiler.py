@@ -14,7 +14,7 @@ from tapegrad.compiler.front.jitted import Jitted
 from tapegrad.dispatch import dispatch, inplace, views
 from tapegrad.dispatch.native_calls import NativeCalls, native_calls
 from tapegrad.functions import sum_mean_fast
-from tapegrad.ops.core import by_code
+from tapegrad.ops.families import by_code
 from tapegrad.show.profiler import Event, _own_times
 from tapegrad.tape.tape import current
 

@@ -7,7 +7,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.lift import batch
-from tapegrad.ops.core import ELEMENTWISE, table
+from tapegrad.ops.core import ELEMENTWISE
+from tapegrad.ops.families import table
 from tapegrad.tape.tape import Tape, current
 from tapegrad.tensor import wrap
 from tests.conformance.checks import Case, close, pairing

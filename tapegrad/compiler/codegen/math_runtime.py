@@ -15,7 +15,7 @@ from tapegrad.compiler.llvm.scalar_ops import Code
 from tapegrad.compiler.llvm.scalar_ops import form as scalar
 from tapegrad.kernels import build
 from tapegrad.kernels.codegen.rule_codegen import chain
-from tapegrad.ops.core import table
+from tapegrad.ops.families import table
 
 PREFIX = "block."
 # Operations that are one elementary function of many instructions.

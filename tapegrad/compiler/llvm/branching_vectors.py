@@ -16,7 +16,7 @@ from tapegrad.compiler.llvm.ssa import FLOATS, Block, Value
 from tapegrad.compiler.llvm.widen import vector_definitions, vector_name, widened
 from tapegrad.kernels import simd_tables
 from tapegrad.kernels.codegen.rule_codegen import Link, chain
-from tapegrad.ops.core import table
+from tapegrad.ops.families import table
 
 _VARIANT = "vector-function-abi-variant"
 _CALL = re.compile(r"vmath\.(\w+)\(\{0\}(?:, (\{1\}))?\)")

@@ -11,8 +11,8 @@ from functools import cache
 from tapegrad.compiler.llvm.ssa import Operand, Value, narrow, widen
 from tapegrad.kernels import build
 from tapegrad.kernels.blas import capsules
-from tapegrad.ops.core import by_code
 from tapegrad.ops.elementwise import Lazy
+from tapegrad.ops.families import by_code
 
 SCIPY = {op.name: op.forward.name for op in by_code if op.in_c and isinstance(op.forward, Lazy)}
 # How many floats each takes, by SciPy's name.

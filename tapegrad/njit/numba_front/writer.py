@@ -21,7 +21,8 @@ from tapegrad.njit.three_address_code import (
     Operand,
     Unsupported,
 )
-from tapegrad.ops.core import ELEMENTWISE, table
+from tapegrad.ops.core import ELEMENTWISE
+from tapegrad.ops.families import table
 
 Operands = list[Operand]
 Found = tuple[Operands, NumbaType]  # the components of a value, and Numba's type of it

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tapegrad.compiler.ir.buffers import SCRATCH, Buffer, c_strides, follow, whole, window
 from tapegrad.compiler.ir.graph import Node
-from tapegrad.ops.core import table
+from tapegrad.ops.families import table
 
 pytestmark = pytest.mark.tapegrad_only("about this project")
 

@@ -15,7 +15,8 @@ from tapegrad.compiler.llvm.scalar_ops import Code, Value, literal, promoted, su
 from tapegrad.compiler.llvm.ssa import Block, Operand, select
 from tapegrad.kernels import build, vmath
 from tapegrad.ops import special  # noqa: F401  # its rows come into the table
-from tapegrad.ops.core import ELEMENTWISE, table
+from tapegrad.ops.core import ELEMENTWISE
+from tapegrad.ops.families import table
 
 TYPES = {"double": "f8", "float": "f4", "i64": "i8", "i32": "i4", "i1": "?"}
 OPERATIONS = [n for n, op in table.items() if op.scalar and op.kind is ELEMENTWISE]

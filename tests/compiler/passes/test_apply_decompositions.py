@@ -7,7 +7,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compiler.passes.apply_decompositions import expanded, form_of
-from tapegrad.ops.core import by_code, table
+from tapegrad.ops.families import by_code, table
 from tapegrad.tape.tape import current
 from tests.compiler.graphs import SPECIAL, graph, names, passed, same_bits, traced
 from tests.compiler.passes.randoms import close, on_random_loops, on_random_programs

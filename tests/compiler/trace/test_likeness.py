@@ -8,9 +8,9 @@ from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.trace import trace
 from tapegrad.compiler.trace.likeness import likeness
 from tapegrad.dispatch.dispatch import called
-from tapegrad.ops.core import table
 from tapegrad.ops.elementwise import add, floor_divide, mul, where
 from tapegrad.ops.factorizations import cholesky, eigh
+from tapegrad.ops.families import table
 from tapegrad.ops.index import HOLE, index
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.reduce import sum as sum_

@@ -10,7 +10,8 @@ from tapegrad.kernels import build
 from tapegrad.kernels.codegen import axis_codegen
 from tapegrad.kernels.codegen.axis_codegen import BY_HAND
 from tapegrad.ops import axis_layout
-from tapegrad.ops.core import Spec, by_code
+from tapegrad.ops.core import Spec
+from tapegrad.ops.families import by_code
 
 pytestmark = pytest.mark.tapegrad_only("about kernels of this library")
 

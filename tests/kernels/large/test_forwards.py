@@ -14,7 +14,8 @@ from tapegrad.autograd import sweep
 from tapegrad.kernels.broadcast_plan import core, grid
 from tapegrad.kernels.codegen import axis_codegen
 from tapegrad.kernels.large import reduce_loops, softmax_and_norms
-from tapegrad.ops.core import Spec, table
+from tapegrad.ops.core import Spec
+from tapegrad.ops.families import table
 from tapegrad.ops.large import found as loop_of
 from tapegrad.parallel import large_elementwise
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 import tapegrad as tg
 from tapegrad.dispatch.axis_plans import run_axis
-from tapegrad.ops.core import by_code
+from tapegrad.ops.families import by_code
 from tapegrad.ops.reduce import standardize
 from tapegrad.tape.tape import GENERAL
 from tests.kernels.sweep.test_compiled_sweep import both

@@ -12,7 +12,7 @@ import scipy.special
 
 from tapegrad.kernels import build, vmath
 from tapegrad.kernels.codegen import kernel_table, rule_codegen
-from tapegrad.ops.core import table as operations
+from tapegrad.ops.families import table as operations
 
 INF, NAN, TINY, HUGE = math.inf, math.nan, 5e-324, 1.7976931348623157e308
 SPECIAL = [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, TINY, -TINY, HUGE, -HUGE, 1e-310, 2.0**-1022]

@@ -1,0 +1,54 @@
+"""All families of operations, for whoever reads the whole table.
+
+A family is loaded by what uses it, so that an import of the package need not make rows that few
+programs use.  The codes of rows follow from the order in which families are loaded.
+
+>>> from tapegrad.ops.families import table
+>>> table["fft"].kind
+'linear'
+"""
+
+from tapegrad.ops import (
+    activations,
+    alignments,
+    bessel,
+    complex_parts,
+    convolution,
+    determinant,
+    einsum,
+    elementwise,
+    exponents,
+    factorizations,
+    fourier,
+    index,
+    interpolation,
+    least_squares,
+    linalg,
+    logic,
+    losses,
+    lu,
+    order,
+    orthogonal_polynomials,
+    pure_callback,
+    reduce,
+    scan,
+    scatter_reduce,
+    scipy_special,
+    shape,
+    solve,
+    sparse,
+    special,
+    strided,
+    tiling,
+    unchecked,
+    windows,
+)
+from tapegrad.ops.core import Op, by_code, table
+
+__all__ = [
+    "Op", "activations", "alignments", "bessel", "by_code", "complex_parts", "convolution",
+    "determinant", "einsum", "elementwise", "exponents", "factorizations", "fourier", "index",
+    "interpolation", "least_squares", "linalg", "logic", "losses", "lu", "order",
+    "orthogonal_polynomials", "pure_callback", "reduce", "scan", "scatter_reduce", "scipy_special",
+    "shape", "solve", "sparse", "special", "strided", "table", "tiling", "unchecked", "windows",
+]  # fmt: skip
