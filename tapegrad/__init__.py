@@ -85,38 +85,6 @@ from tapegrad.functions.complex_parts import (
     view_as_complex,
     view_as_real,
 )
-from tapegrad.functions.compositions import (
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    broadcast_shapes,
-    broadcast_tensors,
-    clamp_max,
-    clamp_max_,
-    clamp_min,
-    clamp_min_,
-    detach,
-    diagflat,
-    dsplit,
-    fliplr,
-    flipud,
-    hsplit,
-    index_copy,
-    index_fill,
-    index_put_,
-    is_complex,
-    is_floating_point,
-    is_inference,
-    is_tensor,
-    numel,
-    positive,
-    std_mean,
-    threshold,
-    unravel_index,
-    var_mean,
-    vsplit,
-)
-from tapegrad.functions.contractions import cross, diag_embed, einsum, kron, tensordot, trace
 from tapegrad.functions.creation import (
     arange,
     as_tensor,
@@ -138,15 +106,6 @@ from tapegrad.functions.creation import (
     zeros_like,
 )
 from tapegrad.functions.deferred import deferred_functions as _deferred_functions
-from tapegrad.functions.diagonals import (
-    block_diag,
-    diag,
-    diagonal,
-    tril,
-    tril_indices,
-    triu,
-    triu_indices,
-)
 from tapegrad.functions.elementwise import (
     abs,
     absolute,
@@ -245,7 +204,6 @@ from tapegrad.functions.elementwise import (
     trunc,
     xlogy,
 )
-from tapegrad.functions.exponents import float_power, frexp, ldexp
 from tapegrad.functions.indexing import (
     argwhere,
     gather,
@@ -280,15 +238,6 @@ from tapegrad.functions.joining import (
 from tapegrad.functions.masking import masked_fill, masked_select
 from tapegrad.functions.methods import install as _install
 from tapegrad.functions.products import bmm, dot, ger, inner, matmul, mm, mv, outer, vdot
-from tapegrad.functions.queries import (
-    is_conj,
-    is_neg,
-    is_nonzero,
-    is_same_size,
-    is_signed,
-    resolve_conj,
-    resolve_neg,
-)
 from tapegrad.functions.reductions import (
     all,
     amax,
@@ -311,16 +260,6 @@ from tapegrad.functions.reductions import (
 )
 from tapegrad.functions.rounding import heaviside, nan_to_num, round
 from tapegrad.functions.scans import argsort, cumprod, diff, logcumsumexp, sort
-from tapegrad.functions.scattering import (
-    as_strided_scatter,
-    diagonal_scatter,
-    index_reduce,
-    masked_scatter,
-    put,
-    scatter_reduce,
-    select_scatter,
-    slice_scatter,
-)
 from tapegrad.functions.shapes import (
     broadcast_to,
     clone,
@@ -341,24 +280,11 @@ from tapegrad.functions.shapes import (
     unflatten,
     unsqueeze,
 )
-from tapegrad.functions.special import logit, mvlgamma, polygamma
-from tapegrad.functions.strided_views import as_strided
-from tapegrad.functions.tiling import (
-    cartesian_prod,
-    combinations,
-    meshgrid,
-    repeat_interleave,
-    roll,
-    rot90,
-    tile,
-    vander,
-)
 from tapegrad.numpy_face import install as _install_numpy_face
 from tapegrad.parallel.large_elementwise import get_num_threads, set_num_threads
 from tapegrad.tape.records import Record
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
-from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
 
 if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad import (
@@ -377,8 +303,50 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad.functions.activations import hardshrink, prelu
     from tapegrad.functions.added_products import addbmm, addmm, addmv, addr, baddbmm
     from tapegrad.functions.calculus import cumulative_trapezoid, gradient, trapezoid, trapz
+    from tapegrad.functions.compositions import (
+        atleast_1d,
+        atleast_2d,
+        atleast_3d,
+        broadcast_shapes,
+        broadcast_tensors,
+        clamp_max,
+        clamp_max_,
+        clamp_min,
+        clamp_min_,
+        detach,
+        diagflat,
+        dsplit,
+        fliplr,
+        flipud,
+        hsplit,
+        index_copy,
+        index_fill,
+        index_put_,
+        is_complex,
+        is_floating_point,
+        is_inference,
+        is_tensor,
+        numel,
+        positive,
+        std_mean,
+        threshold,
+        unravel_index,
+        var_mean,
+        vsplit,
+    )
+    from tapegrad.functions.contractions import cross, diag_embed, einsum, kron, tensordot, trace
+    from tapegrad.functions.diagonals import (
+        block_diag,
+        diag,
+        diagonal,
+        tril,
+        tril_indices,
+        triu,
+        triu_indices,
+    )
     from tapegrad.functions.distances import cdist, dist, pdist, renorm
     from tapegrad.functions.distributions import bernoulli, binomial, multinomial, normal, poisson
+    from tapegrad.functions.exponents import float_power, frexp, ldexp
     from tapegrad.functions.factorizations import cholesky_inverse
     from tapegrad.functions.histograms import bincount, bucketize, histc, histogram, searchsorted
     from tapegrad.functions.householder import geqrf, orgqr, ormqr
@@ -412,6 +380,15 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     )
     from tapegrad.functions.pure_callback import pure_callback
     from tapegrad.functions.quantiles import nanquantile, quantile
+    from tapegrad.functions.queries import (
+        is_conj,
+        is_neg,
+        is_nonzero,
+        is_same_size,
+        is_signed,
+        resolve_conj,
+        resolve_neg,
+    )
     from tapegrad.functions.random import (
         Generator,
         default_generator,
@@ -429,9 +406,31 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
         set_rng_state,
     )
     from tapegrad.functions.ranges import logspace, range
+    from tapegrad.functions.scattering import (
+        as_strided_scatter,
+        diagonal_scatter,
+        index_reduce,
+        masked_scatter,
+        put,
+        scatter_reduce,
+        select_scatter,
+        slice_scatter,
+    )
     from tapegrad.functions.sets import isin, unique, unique_consecutive
+    from tapegrad.functions.special import logit, mvlgamma, polygamma
     from tapegrad.functions.spectrograms import istft, stft
     from tapegrad.functions.statistics import corrcoef, cov
+    from tapegrad.functions.strided_views import as_strided
+    from tapegrad.functions.tiling import (
+        cartesian_prod,
+        combinations,
+        meshgrid,
+        repeat_interleave,
+        roll,
+        rot90,
+        tile,
+        vander,
+    )
     from tapegrad.functions.windows import *
     from tapegrad.nn.functional import (
         adaptive_avg_pool1d,
@@ -471,6 +470,7 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad.transforms.hessian_products import hvp, vhp
     from tapegrad.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
     from tapegrad.transforms.mapping import vmap
+    from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
     from tapegrad.transforms.reverse import grad, value_and_grad, vjp
 
 __all__ = [

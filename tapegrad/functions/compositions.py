@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from tapegrad.base.devices import CPU, device
 from tapegrad.base.size import Size
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import arithmetic as a
@@ -511,24 +510,4 @@ def cpu(self: Tensor) -> Tensor:
     return self
 
 
-def _device(self: Tensor) -> device:
-    """Where the elements are: on the CPU."""
-    return CPU
-
-
-def _is_cpu(self: Tensor) -> bool:
-    """Whether the elements are on the CPU: they are."""
-    return True
-
-
-def _is_cuda(self: Tensor) -> bool:
-    """Whether the elements are on a graphics processor: they are not."""
-    return False
-
-
 index_put_ = inplace_methods.index_put_
-PROPERTIES: dict[str, Any] = {
-    "device": _device,
-    "is_cpu": _is_cpu,
-    "is_cuda": _is_cuda,
-}

@@ -1,7 +1,7 @@
 """Families of operations that are loaded when one of their names is first asked for.
 
-They are a third of the functions' import time and seldom called.  A module stands here with the
-names of its functions; its methods are found at the Tensor as descriptors that load it.
+They are most of the functions, and seldom called.  A module stands here with the names of its
+functions; its methods are found at the Tensor as descriptors that load it.
 """
 
 from __future__ import annotations
@@ -12,28 +12,59 @@ from typing import Any
 from tapegrad.functions.method_decorators import methods_of
 from tapegrad.tensor import Tensor
 
-# Those that are methods, too; what ends with "_" is a method only.
+# Those that are methods, too; what ends with "_", or stands in `ALONE`, is a method only.
 METHODS = {
     "activations": "hardshrink prelu",
-    "added_products": ("addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_"),
+    "added_products": "addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_",
+    "compositions": (
+        "clamp_max clamp_max_ clamp_min clamp_min_ cpu diagflat dsplit fliplr flipud hsplit "
+        "index_copy index_copy_ index_fill index_fill_ positive sum_to_size untyped_storage vsplit"
+    ),
+    "contractions": "cross diag_embed kron trace",
+    "conversions": "byte cdouble cfloat char type type_as",
+    "diagonals": "diag diagonal tril triu",
     "distances": "dist renorm renorm_",
     "distributions": "bernoulli multinomial",
+    "exponents": "float_power float_power_ frexp ldexp ldexp_",
     "factorizations": "cholesky_inverse",
     "histograms": "bincount histc histogram",
     "householder": "geqrf orgqr ormqr",
+    "inplace_view_methods": "as_strided_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_",
     "matrices": "cholesky_solve det inverse logdet matrix_exp matrix_power pinverse slogdet",
     "matrix_methods": "cholesky lu lu_solve qr svd triangular_solve",
     "order_statistics": "aminmax cummax cummin kthvalue median mode msort nanmedian topk",
     "quantiles": "nanquantile quantile",
+    "queries": (
+        "is_conj is_neg is_nonzero is_same_size is_signed ndimension resolve_conj resolve_neg"
+    ),
     "random_fills": (
         "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_"
     ),
+    "scattering": (
+        "as_strided_scatter diagonal_scatter fill_diagonal_ index_reduce index_reduce_ "
+        "masked_scatter masked_scatter_ put put_ scatter_reduce scatter_reduce_ select_scatter "
+        "slice_scatter"
+    ),
     "sets": "unique unique_consecutive",
+    "special": "logit logit_ mvlgamma mvlgamma_ polygamma_",
     "spectrograms": "istft stft",
     "statistics": "corrcoef cov",
+    "strided_views": "as_strided unfold",
+    "tiling": "repeat repeat_interleave roll rot90 tile",
 }
+ALONE = frozenset(
+    "byte cdouble cfloat char cpu ndimension repeat sum_to_size type type_as unfold "
+    "untyped_storage".split()
+)
 FUNCTIONS = {
     "calculus": "cumulative_trapezoid gradient trapezoid trapz",
+    "compositions": (
+        "atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors clamp_max_ clamp_min_ "
+        "detach index_put_ is_complex is_floating_point is_inference is_tensor numel std_mean "
+        "threshold unravel_index var_mean"
+    ),
+    "contractions": "einsum tensordot",
+    "diagonals": "block_diag tril_indices triu_indices",
     "distances": "cdist pdist",
     "distributions": "binomial normal poisson",
     "histograms": "bucketize searchsorted",
@@ -49,6 +80,8 @@ FUNCTIONS = {
     ),
     "ranges": "logspace range",
     "sets": "isin",
+    "special": "polygamma",
+    "tiling": "cartesian_prod combinations meshgrid vander",
     "windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
 }
 
@@ -71,7 +104,8 @@ def load(module: str) -> Any:
 
 def _attach(module: str) -> None:
     for name, function in methods_of(load(module)).items():
-        setattr(Tensor, name, function)
+        if isinstance(vars(Tensor).get(name), DeferredMethod):  # else NumPy's form stands there
+            setattr(Tensor, name, function)
 
 
 def attach_all() -> None:
@@ -96,5 +130,5 @@ def deferred_functions() -> dict[str, str]:
         name: module
         for module, names in METHODS.items()
         for name in names.split()
-        if not name.endswith("_")
+        if not name.endswith("_") and name not in ALONE
     }

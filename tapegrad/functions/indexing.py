@@ -25,7 +25,6 @@ from tapegrad.functions.arguments import (
     one_dim,
 )
 from tapegrad.functions.arithmetic import add, where
-from tapegrad.functions.combined_scatter import combined
 from tapegrad.functions.elementwise import lt, mul
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.mixed_indexing import (
@@ -413,6 +412,8 @@ def scatter(
     """
     source = value if src is None else src
     if reduce is not None:
+        from tapegrad.functions.combined_scatter import combined
+
         return combined(*_scatter_parts(input, dim, index, source, "scatter"), reduce)
     found = run_planned(i.scatter, input, index, source, dim)
     if found is not None:

@@ -11,12 +11,12 @@ from tapegrad.functions.inplace_methods import (
     clamp_,
     clip_,
     fill_,
-    logit_,
     nan_to_num_,
     round_,
     zero_,
 )
 from tapegrad.functions.inplace_view_methods import as_strided_
+from tapegrad.functions.special import logit_
 from tapegrad.tensor import Tensor
 
 __all__ = [

@@ -20,11 +20,9 @@ from tapegrad.functions import indexing, masking, rounding
 from tapegrad.functions.arguments import Indices, Operand, as_input, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
 from tapegrad.functions.method_decorators import method
-from tapegrad.functions.special import mvlgamma, order
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
 from tapegrad.ops import shape as s
-from tapegrad.ops import special
 from tapegrad.ops.core import Op, by_code
 from tapegrad.ops.reduce import cumsum
 from tapegrad.ops.scan import cumprod
@@ -150,28 +148,6 @@ def nan_to_num_(
         return self
     finite, other = rounding.replacement(self, nan or 0.0, posinf, neginf)
     return run_inplace(e.where, (finite, self, other), {}, self)
-
-
-@method
-def polygamma_(self: Tensor, n: int) -> Tensor:
-    """`polygamma` in place."""
-    return run_inplace(special.polygamma, (order(n), self), {}, self)
-
-
-@method
-def mvlgamma_(self: Tensor, p: int) -> Tensor:
-    """`mvlgamma` in place."""
-    if self._a.dtype.kind != "f":
-        raise RuntimeError(f"`mvlgamma_`: floating-point numbers do not fit into {self.dtype}")
-    return copy_(self, mvlgamma(self, p))
-
-
-@method
-def logit_(self: Tensor, eps: float | None = None) -> Tensor:
-    """`logit` in place."""
-    return run_inplace(
-        special.logit, (self if eps is None else clamp_(self, eps, 1 - eps),), {}, self
-    )
 
 
 @method

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.devices import CPU, device
 from tapegrad.base.dtypes import NAMES
 from tapegrad.dispatch.dispatch import regenerate
 from tapegrad.dispatch.fast_path import flipped
@@ -17,28 +18,17 @@ from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
     axis,
     complex_parts,
-    compositions,
-    contractions,
-    conversions,
     creation,
-    diagonals,
-    exponents,
     indexing,
     inplace_methods,
-    inplace_view_methods,
     joining,
     masking,
     products,
-    queries,
     reductions,
     rounding,
     scans,
-    scattering,
     shapes,
-    special,
-    strided_views,
     tensor_pickling,
-    tiling,
 )
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import Operand, numpy_names
@@ -52,9 +42,8 @@ from tapegrad.tensor import Tensor
 
 # Modules some of whose functions are methods, too (see `method_decorators`); others: `deferred`.
 FAMILIES = (
-    a, complex_parts, compositions, contractions, conversions, creation, diagonals, exponents,
-    indexing, inplace_methods, inplace_view_methods, joining, masking, products, queries,
-    reductions, rounding, scans, scattering, shapes, special, strided_views, tiling,
+    a, complex_parts, creation, indexing, inplace_methods, joining, masking, products, reductions,
+    rounding, scans, shapes,
 )  # fmt: skip
 
 
@@ -74,6 +63,8 @@ def _where(self: Tensor, condition: Tensor | np.ndarray, other: Operand) -> Tens
 
 def _polygamma(self: Tensor, n: int) -> Tensor:
     """The n-th derivative of `digamma`."""
+    from tapegrad.functions import special
+
     return special.polygamma(n, self)
 
 
@@ -81,6 +72,21 @@ def _contains(self: Tensor, element: Any) -> bool:
     if type(self) is not Tensor or (isinstance(element, Tensor) and type(element) is not Tensor):
         return bool(reductions.any(ew.eq(self, element)))
     return bool((self._a == (element._a if isinstance(element, Tensor) else element)).any())
+
+
+def _device(self: Tensor) -> device:
+    """Where the elements are: on the CPU."""
+    return CPU
+
+
+def _is_cpu(self: Tensor) -> bool:
+    """Whether the elements are on the CPU: they are."""
+    return True
+
+
+def _is_cuda(self: Tensor) -> bool:
+    """Whether the elements are on a graphics processor: they are not."""
+    return False
 
 
 def _full() -> None:
@@ -122,7 +128,7 @@ def install() -> None:
         "mH": complex_parts.adjoint,
     }.items():
         setattr(Tensor, name, property(view, doc=f"The Tensor transposed (`{name}`)."))
-    for name, question in compositions.PROPERTIES.items():
+    for name, question in {"device": _device, "is_cpu": _is_cpu, "is_cuda": _is_cuda}.items():
         setattr(Tensor, name, property(question, doc=question.__doc__))
     for part in (complex_parts.real, complex_parts.imag):
         setattr(Tensor, part.__name__, property(part, _written(part), doc=part.__doc__))

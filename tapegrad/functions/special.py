@@ -10,9 +10,11 @@ import numpy as np
 from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import unary
+from tapegrad.dispatch.inplace import run_inplace
 from tapegrad.functions.arguments import as_input, whole_number
 from tapegrad.functions.arithmetic import clamp
 from tapegrad.functions.elementwise import lgamma
+from tapegrad.functions.inplace_methods import clamp_, copy_
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.reductions import sum as sum_of
 from tapegrad.functions.shapes import unsqueeze
@@ -68,3 +70,23 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     shifts = np.arange(count).astype(kind) / 2
     terms = lgamma(unsqueeze(x, -1) - shifts)
     return sum_of(terms, -1) + count * (count - 1) / 4 * math.log(math.pi)
+
+
+@method
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """`polygamma` in place."""
+    return run_inplace(s.polygamma, (order(n), self), {}, self)
+
+
+@method
+def mvlgamma_(self: Tensor, p: int) -> Tensor:
+    """`mvlgamma` in place."""
+    if self._a.dtype.kind != "f":
+        raise RuntimeError(f"`mvlgamma_`: floating-point numbers do not fit into {self.dtype}")
+    return copy_(self, mvlgamma(self, p))
+
+
+@method
+def logit_(self: Tensor, eps: float | None = None) -> Tensor:
+    """`logit` in place."""
+    return run_inplace(s.logit, (self if eps is None else clamp_(self, eps, 1 - eps),), {}, self)

@@ -17,7 +17,7 @@ import numpy as np
 from tapegrad.base import missing_names
 from tapegrad.base.devices import check_device
 from tapegrad.dispatch.numpy_semantics import numpys
-from tapegrad.functions import complex_parts, indexing, products, rounding, scans, shapes, tiling
+from tapegrad.functions import complex_parts, indexing, products, rounding, scans, shapes
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import Indices, Operand, Sizes, TypeLike, numpy_names
 from tapegrad.functions.inplace_methods import copy_, fill_
@@ -258,6 +258,8 @@ def _scan_method(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def _repeat(self: Tensor, *repeats: Sizes, axis: int | None = None) -> Tensor:
     """The Tensor laid side by side; with an `axis` every element so often, as `np.repeat`."""
     if axis is None:
+        from tapegrad.functions import tiling
+
         return tiling.repeat(self, *repeats)
     return _np(np.repeat, self, *repeats, axis)
 
