@@ -5,7 +5,7 @@ import math as _math
 import typing as _typing
 import warnings as _warnings
 
-from tapegrad import autograd, compat, cuda
+from tapegrad import autograd
 from tapegrad.autograd.anomaly import is_anomaly_enabled
 from tapegrad.autograd.grad_mode import (
     enable_grad,
@@ -44,10 +44,8 @@ from tapegrad.base.dtypes import (
     uint8,
 )
 from tapegrad.base.missing_names import missing as _missing
-from tapegrad.base.printing import get_printoptions, printoptions, set_printoptions
 from tapegrad.base.public_names import dir_of as _dir_of
 from tapegrad.base.size import Size
-from tapegrad.compiler.front.jit import jit
 from tapegrad.functions.arithmetic import (
     add,
     addcdiv,
@@ -216,25 +214,6 @@ from tapegrad.functions.indexing import (
     take,
     take_along_dim,
 )
-from tapegrad.functions.joining import (
-    cat,
-    chunk,
-    column_stack,
-    concat,
-    concatenate,
-    dstack,
-    hstack,
-    row_stack,
-    split,
-    split_with_sizes,
-    stack,
-    tensor_split,
-    unbind,
-    unsafe_chunk,
-    unsafe_split,
-    unsafe_split_with_sizes,
-    vstack,
-)
 from tapegrad.functions.masking import masked_fill, masked_select
 from tapegrad.functions.methods import install as _install
 from tapegrad.functions.products import bmm, dot, ger, inner, matmul, mm, mv, outer, vdot
@@ -289,6 +268,8 @@ from tapegrad.tensor import Tensor
 if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad import (
         array_api,
+        compat,
+        cuda,
         distributed,
         fft,
         func,
@@ -300,6 +281,8 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
         show,
         special,
     )
+    from tapegrad.base.printing import get_printoptions, printoptions, set_printoptions
+    from tapegrad.compiler.front.jit import jit
     from tapegrad.functions.activations import hardshrink, prelu
     from tapegrad.functions.added_products import addbmm, addmm, addmv, addr, baddbmm
     from tapegrad.functions.calculus import cumulative_trapezoid, gradient, trapezoid, trapz
@@ -351,6 +334,25 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad.functions.histograms import bincount, bucketize, histc, histogram, searchsorted
     from tapegrad.functions.householder import geqrf, orgqr, ormqr
     from tapegrad.functions.inplace_functions import *
+    from tapegrad.functions.joining import (
+        cat,
+        chunk,
+        column_stack,
+        concat,
+        concatenate,
+        dstack,
+        hstack,
+        row_stack,
+        split,
+        split_with_sizes,
+        stack,
+        tensor_split,
+        unbind,
+        unsafe_chunk,
+        unsafe_split,
+        unsafe_split_with_sizes,
+        vstack,
+    )
     from tapegrad.functions.joint_histograms import histogramdd
     from tapegrad.functions.low_rank import pca_lowrank, svd_lowrank
     from tapegrad.functions.lu import lu_unpack

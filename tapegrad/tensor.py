@@ -23,7 +23,6 @@ from tapegrad.base.call_site import explain
 from tapegrad.base.dtypes import dtype as DType
 from tapegrad.base.dtypes import of_numpy
 from tapegrad.base.native_arrays import native_array
-from tapegrad.base.printing import describe
 from tapegrad.base.public_names import is_public
 from tapegrad.base.size import ElementCount, Size
 from tapegrad.ops.core import Op
@@ -268,6 +267,8 @@ class Tensor(Operations):
         return [n for n in super().__dir__() if is_public(n) and n != "extra"]
 
     def __repr__(self) -> str:
+        from tapegrad.base.printing import describe
+
         if self.is_leaf:
             note = "requires_grad=True" if self.requires_grad else ""
         else:

@@ -11,10 +11,9 @@ the kernels.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tapegrad.autograd import function, graph, node_hooks, reachability_fallback
+from tapegrad.autograd import node_hooks, reachability_fallback
 from tapegrad.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from tapegrad.autograd.engine import backward, grad
-from tapegrad.autograd.function import Function
 from tapegrad.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -35,8 +34,9 @@ from tapegrad.ops.graph_nodes import GradFn
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
 
-if TYPE_CHECKING:
-    from tapegrad.autograd import forward_ad, functional
+if TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
+    from tapegrad.autograd import forward_ad, function, functional, graph
+    from tapegrad.autograd.function import Function
     from tapegrad.autograd.variable import Variable
 
 __all__ = [
@@ -61,13 +61,17 @@ __all__ = [
     "set_grad_enabled",
 ]
 __dir__ = dir_of(globals())
+_MODULES = ("forward_ad", "function", "functional", "graph")
+_CLASSES = {"Function": "function", "Variable": "variable"}  # by their modules
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("forward_ad", "functional"):  # they stand above the transforms
+    if name in _MODULES:
         return importlib.import_module(f"tapegrad.autograd.{name}")
-    if name == "Variable":  # an old name, which hardly anybody uses
-        return importlib.import_module("tapegrad.autograd.variable").Variable
+    if name in _CLASSES:
+        module = importlib.import_module(f"tapegrad.autograd.{_CLASSES[name]}")
+        found = globals()[name] = getattr(module, name)
+        return found
     raise missing("module 'tapegrad.autograd'", name, __all__)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad.autograd import anomaly, gemm_adjoints, large_adjoints, reachability_fallback
+from tapegrad.autograd import anomaly, gemm_adjoints, reachability_fallback
 from tapegrad.autograd.adjoints import Adjoints
 from tapegrad.autograd.grad_mode import switched
 from tapegrad.autograd.node_hooks import prehooked, stepped
@@ -395,6 +395,14 @@ class Sweep(Adjoints):
             tape.next = tape.next - 1 + 1
             tape.keep[index] = None  # large values go as soon as they were used
 
+    def _by_kernels(self, index: int, word: int, g: np.ndarray) -> bool:
+        """Hand the adjoint of a large array on by kernels; False: none serves the record."""
+        if word & CODE_MASK == gemm_adjoints.CODE and gemm_adjoints.step(self, index, g):
+            return True
+        from tapegrad.autograd import large_adjoints
+
+        return large_adjoints.step(self, index, word, g)
+
     def _pull(self, index: int, word: int, g: Any, hooks: Any) -> None:
         """Hand an adjoint on to the inputs of a record, by kernels or by a rule."""
         tape = self.tape
@@ -408,11 +416,8 @@ class Sweep(Adjoints):
         elif own is not None:
             found = own(tape, index, g, self.wanted, self.recorded, self.scratch)
             g = None  # the user's rule may have handed this array on
-        elif not (self.recorded or tape.anomaly) and (  # anomaly detection needs the rule
-            (word & CODE_MASK == gemm_adjoints.CODE and gemm_adjoints.step(self, index, g))
-            or large_adjoints.step(self, index, word, g)
-        ):
-            return
+        elif not (self.recorded or tape.anomaly) and self._by_kernels(index, word, g):
+            return  # anomaly detection needs the rule
         else:
             found = by_rule(tape, index, g, self.wanted, self.recorded)
         self._hand_on(index, found)

@@ -28,13 +28,18 @@ OTHERWISE = (
     "hinge_embedding_loss instance_norm kl_div margin_ranking_loss max_pool1d_with_indices "
     "poisson_nll_loss triplet_margin_loss"
 )
-NAMESPACES = "array_api distributed fft func linalg nn optim optimize scipy show special"
+PRINTING = "get_printoptions printoptions set_printoptions"
+NAMESPACES = (
+    "array_api compat cuda distributed fft func linalg nn optim optimize scipy show special"
+)
 
 
 def deferred_names() -> dict[str, str]:
     """Each name with the module that has it, below the package; none for a module itself."""
     found = {name: f"transforms.{m}" for m, names in TRANSFORMS.items() for name in names.split()}
     found["profile"], found["explain"] = "show.profiler", "njit.explanation"
+    found["jit"] = "compiler.front.jit"
+    found |= dict.fromkeys(PRINTING.split(), "base.printing")
     found |= dict.fromkeys(NETWORKS.split(), "nn.functional")
     found |= dict.fromkeys(OTHERWISE.split(), "nn.top_level")
     return found | dict.fromkeys(NAMESPACES.split(), "")

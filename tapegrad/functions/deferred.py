@@ -30,6 +30,10 @@ METHODS = {
     "histograms": "bincount histc histogram",
     "householder": "geqrf orgqr ormqr",
     "inplace_view_methods": "as_strided_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_",
+    "joining": (
+        "chunk split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split "
+        "unsafe_split_with_sizes"
+    ),
     "matrices": "cholesky_solve det inverse logdet matrix_exp matrix_power pinverse slogdet",
     "matrix_methods": "cholesky lu lu_solve qr svd triangular_solve",
     "order_statistics": "aminmax cummax cummin kthvalue median mode msort nanmedian topk",
@@ -68,6 +72,7 @@ FUNCTIONS = {
     "distances": "cdist pdist",
     "distributions": "binomial normal poisson",
     "histograms": "bucketize searchsorted",
+    "joining": "cat column_stack concat concatenate dstack hstack row_stack stack vstack",
     "joint_histograms": "histogramdd",
     "low_rank": "pca_lowrank svd_lowrank",
     "lu": "lu_unpack",

@@ -21,7 +21,6 @@ from tapegrad.functions import (
     creation,
     indexing,
     inplace_methods,
-    joining,
     masking,
     products,
     reductions,
@@ -42,7 +41,7 @@ from tapegrad.tensor import Tensor
 
 # Modules some of whose functions are methods, too (see `method_decorators`); others: `deferred`.
 FAMILIES = (
-    a, complex_parts, creation, indexing, inplace_methods, joining, masking, products, reductions,
+    a, complex_parts, creation, indexing, inplace_methods, masking, products, reductions,
     rounding, scans, shapes,
 )  # fmt: skip
 

@@ -12,7 +12,6 @@ from tapegrad.dispatch.index_plans import gathered
 from tapegrad.functions.arguments import as_input, as_type, floating, one_dim, ordered
 from tapegrad.functions.arithmetic import sub
 from tapegrad.functions.elementwise import logical_xor
-from tapegrad.functions.joining import cat
 from tapegrad.functions.method_decorators import axis_method
 from tapegrad.functions.reductions import INT64, ValuesAndIndices, along_one
 from tapegrad.functions.shapes import clone, narrow
@@ -104,7 +103,10 @@ def diff(
     if not n:
         return clone(x)
     beside = [part for part in (prepend, x, append) if part is not None]
-    x = cat(beside, d) if len(beside) > 1 else x
+    if len(beside) > 1:
+        from tapegrad.functions.joining import cat
+
+        x = cat(beside, d)
     less = logical_xor if x._a.dtype.kind == "b" else sub
     for _ in range(min(n, x._a.shape[d])):
         last = x._a.shape[d] - 1

@@ -99,7 +99,6 @@ class Op(Facets):
         "exact",
         "formulas",
         "forward",
-        "grad_name",
         "inputs",
         "jointly_linear",
         "keeps",
@@ -107,6 +106,7 @@ class Op(Facets):
         "moving",
         "multilinear",
         "name",
+        "named",
         "saves",
         "short",
         "variadic",
@@ -138,7 +138,7 @@ class Op(Facets):
             f if isinstance(f, (NotDifferentiable, Formula)) else Formula(f)
             for f in formulas.values()
         ])  # fmt: skip
-        self.grad_name = (grad_name or camel(name)) + "Backward0"
+        self.named = grad_name
         self.view = view
         self.variadic = variadic
         self.short: Any = None  # its fast path on Tensors: `fast_path`, then `native.install`
@@ -165,6 +165,11 @@ class Op(Facets):
         table[name] = self
         by_code.append(self)
         Tape.op_names.append(name)
+
+    @property
+    def grad_name(self) -> str:
+        """The name of its records as `grad_fn`."""
+        return (self.named or camel(self.name)) + "Backward0"
 
     @property
     def names(self) -> list[str]:
