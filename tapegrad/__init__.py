@@ -43,7 +43,6 @@ from tapegrad.base.dtypes import (
     short,
     uint8,
 )
-from tapegrad.base.missing_names import missing as _missing
 from tapegrad.base.public_names import dir_of as _dir_of
 from tapegrad.base.size import Size
 from tapegrad.functions.arithmetic import (
@@ -570,7 +569,9 @@ _LATER |= _deferred_names()
 
 def __getattr__(name: str) -> _typing.Any:
     if name not in _LATER:
-        raise _missing("module 'tapegrad'", name, __all__)
+        from tapegrad.base.missing_names import missing
+
+        raise missing("module 'tapegrad'", name, __all__)
     where = _LATER[name]
     module = _importlib.import_module(f"tapegrad.{where or name}")
     found = globals()[name] = getattr(module, name) if where else module

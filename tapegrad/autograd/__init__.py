@@ -28,7 +28,6 @@ from tapegrad.autograd.tensor_hooks import (
     retain_grad,
     retains_grad,
 )
-from tapegrad.base.missing_names import missing
 from tapegrad.base.public_names import dir_of
 from tapegrad.ops.graph_nodes import GradFn
 from tapegrad.tape.tape import Tape
@@ -72,6 +71,8 @@ def __getattr__(name: str) -> Any:
         module = importlib.import_module(f"tapegrad.autograd.{_CLASSES[name]}")
         found = globals()[name] = getattr(module, name)
         return found
+    from tapegrad.base.missing_names import missing
+
     raise missing("module 'tapegrad.autograd'", name, __all__)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from tapegrad.base.dtypes import get_default_dtype, result_type
 from tapegrad.dispatch.axis_plans import run_axis
@@ -26,34 +26,34 @@ from tapegrad.tensor import Tensor
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Unary(Protocol):
-    """A function of one operand."""
+if TYPE_CHECKING:
+    from typing import Protocol
 
-    def __call__(self, input: Any) -> Tensor: ...
+    class Unary(Protocol):
+        """A function of one operand."""
 
+        def __call__(self, input: Any) -> Tensor: ...
 
-class Binary(Protocol):
-    """A function of two operands."""
+    class Binary(Protocol):
+        """A function of two operands."""
 
-    def __call__(self, input: Any, other: Any) -> Tensor: ...
+        def __call__(self, input: Any, other: Any) -> Tensor: ...
 
+    class Reduction(Protocol):
+        """A function that gives one number for each row along dimensions."""
 
-class Reduction(Protocol):
-    """A function that gives one number for each row along dimensions."""
+        def __call__(self, input: Any, dim: Dim, keepdim: bool = False) -> Tensor: ...
 
-    def __call__(self, input: Any, dim: Dim, keepdim: bool = False) -> Tensor: ...
+    class RowWise(Protocol):
+        """A function along one dimension that gives one number for each element."""
 
-
-class RowWise(Protocol):
-    """A function along one dimension that gives one number for each element."""
-
-    def __call__(self, input: Any, dim: int, *, dtype: Any = None) -> Tensor: ...
+        def __call__(self, input: Any, dim: int, *, dtype: Any = None) -> Tensor: ...
 
 
 def of_one(op: Op, module: str) -> Unary:
     """The function of a row of one operand."""
     if op.kind == ELEMENTWISE:
-        return cast(Unary, _documented(unary(op), op, module))
+        return cast("Unary", _documented(unary(op), op, module))
 
     def function(input: Tensor) -> Tensor:
         return run(op, (as_operand(input),), {})
@@ -64,7 +64,7 @@ def of_one(op: Op, module: str) -> Unary:
 def of_two(op: Op, module: str) -> Binary:
     """The function of a row of two operands."""
     if op.kind == ELEMENTWISE:
-        return cast(Binary, _documented(binary(op), op, module))
+        return cast("Binary", _documented(binary(op), op, module))
 
     def function(input: Tensor, other: Operand) -> Tensor:
         return run(op, promoted(as_operand(input), as_operand(other)), {})

@@ -15,7 +15,6 @@ from tapegrad.functions.arguments import all_dims
 from tapegrad.functions.arithmetic import clamp
 from tapegrad.functions.elementwise import remainder
 from tapegrad.functions.shapes import reshape
-from tapegrad.numpy_face.nearest import nearest
 from tapegrad.ops.shape import to
 from tapegrad.tensor import Tensor, tensor_of
 
@@ -70,6 +69,8 @@ def special_name(ufunc: Any) -> str | None:
 
 def unsupported(name: str) -> TypeError:
     """The refusal of a function that would lose the gradient."""
+    from tapegrad.numpy_face.nearest import nearest
+
     instead = nearest(name)
     advice = (
         f"Use {instead}"

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import numpy as np
 
-from tapegrad.base import missing_names
 from tapegrad.base.devices import check_device
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.functions import complex_parts, indexing, products, rounding, scans, shapes
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import Indices, Operand, Sizes, TypeLike, numpy_names
 from tapegrad.functions.inplace_methods import copy_, fill_
-from tapegrad.numpy_face.nearest import no_array
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 
@@ -53,6 +51,8 @@ def missing(self: Tensor, name: str) -> NoReturn:
         raise AttributeError(f"a Tensor has no `{name}`, which arrays have: use {INSTEAD[name]}")
     if name.startswith("_"):  # slots that are empty, among others: many ask
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    from tapegrad.base import missing_names
+
     raise missing_names.missing(f"{type(self).__name__!r} object", name, obj=self)
 
 
@@ -93,6 +93,8 @@ def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarr
     try:
         found = self.numpy()
     except RuntimeError as why:
+        from tapegrad.numpy_face.nearest import no_array
+
         raise no_array(why, self._a.dtype.kind) from None
     return np.array(found, dtype=dtype, copy=copy)
 
