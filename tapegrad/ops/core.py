@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.base.locks import lock
 from tapegrad.ops.facets import FACETS, Facets
 from tapegrad.ops.large import large
 from tapegrad.tape.shape_table import Shape
@@ -44,6 +45,7 @@ ELEMENTWISE, LINEAR, CUSTOM = "elementwise", "linear", "custom"
 ANALYTIC, REAL, OWN = "analytic", "real", "own"  # the facet `complex`
 table: dict[str, Op] = {}
 by_code: list[Op] = []
+_appending = lock()
 
 
 class Spec(NamedTuple):
@@ -161,10 +163,11 @@ class Op(Facets):
         self.jointly_linear = jointly_linear or (kind == LINEAR and not any(
             reads and moves for row in self.saves for reads, moves in zip(row, moving, strict=False)
         ))  # fmt: skip
-        self.code = len(by_code)
-        table[name] = self
-        by_code.append(self)
-        Tape.op_names.append(name)
+        with _appending:  # threads may load families at the same time
+            self.code = len(by_code)
+            table[name] = self
+            by_code.append(self)
+            Tape.op_names.append(name)
 
     @property
     def grad_name(self) -> str:

@@ -45,3 +45,16 @@ def test_rows_that_come_after_native_code_was_installed_go_by_it():
         "print(type(table['silu'].short).__name__, x.grad.item())"
     )
     assert run(code) == ["False", "builtin_function_or_method", "0.5"]
+
+
+def test_threads_may_load_families_at_the_same_time():
+    code = (
+        "import sys, tapegrad; from concurrent.futures import ThreadPoolExecutor\n"
+        "from importlib import import_module; from tapegrad.ops.core import by_code, table\n"
+        "sys.setswitchinterval(1e-6)\n"
+        "names = 'alignments convolution fourier losses lu scipy_special sparse windows'.split()\n"
+        "with ThreadPoolExecutor(8) as threads:\n"
+        "    list(threads.map(lambda name: import_module('tapegrad.ops.' + name), names))\n"
+        "print([op.code for op in by_code] == [*range(len(table))])"
+    )
+    assert run(code) == ["True"]

@@ -48,16 +48,17 @@ known: np.ndarray = np.zeros(1, np.int64)  # the number of operations of which t
 
 def learn() -> None:
     """Tell the sweep of what kind each operation is; rows may have come since the last time."""
-    if known[0] == len(by_code):
+    count = len(by_code)  # another thread may load more
+    if known[0] == count:
         return
-    if len(by_code) > CAPACITY:
+    if count > CAPACITY:
         raise RuntimeError(f"the table of operations is full: it holds {CAPACITY}")
-    for op in by_code[int(known[0]) :]:
+    for op in by_code[int(known[0]) : count]:
         # The sweep leaves records of four operands to Python, and has other kinds from 4 on.
         operands = len(op.inputs) if op.kind == ELEMENTWISE and len(op.inputs) < 4 else 1
         kind = KIND_AXIS if op.axis else _MOVES.get(op.moves, operands)
         kinds[op.code] = op.sweep or kind
-    known[0] = len(by_code)
+    known[0] = count
 
 
 def fill(at: int) -> bool:
