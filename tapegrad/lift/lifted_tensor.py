@@ -489,4 +489,6 @@ def become(
 
 def on_tape(t: Tensor) -> bool:
     """Whether operations on a Tensor, or on any part of it, are recorded."""
-    return any(map(on_tape, t.parts())) if isinstance(t, Lifted) else t._pos != 0
+    if isinstance(t, Lifted):
+        return not t._lift.at.traces and any(map(on_tape, t.parts()))
+    return t._pos != 0

@@ -55,6 +55,7 @@ class Inputs:
         self.args = args
         self.chosen = chosen
         self.leaves, self.trees = chosen_leaves(args, chosen)
+        self.given_tensors = any(isinstance(x, Tensor) for x in self.leaves)
         self.tensors = [as_tensor(x, name) for x in self.leaves]
         self.tracked = any(on_tape(t) for t in self.tensors)
         # A new int object: the references of the one on the tape tell whether the record is in use.
@@ -88,7 +89,7 @@ class Inputs:
         tape = current.tape
         if self.tracked or not tape.enabled:
             return self.tracked and tape.enabled
-        nested = tape.depth > 1 or any_tensor(self.leaves)
+        nested = tape.depth > 1 or self.given_tensors
         return nested and not self.alone()
 
     def alone(self) -> bool:
@@ -251,7 +252,7 @@ def differentiated(
             if strict:
                 refuse_unused([root], inputs, name, f)
         inputs.end()
-        tensors = any_tensor(inputs.leaves)
+        tensors = inputs.given_tensors
         gradients = inputs.back(pulled)
         found = gradients[0] if single else tuple(gradients)
         rest = (aux_back(aux, inputs.own, tensors),) if has_aux else ()

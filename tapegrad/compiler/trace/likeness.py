@@ -19,6 +19,7 @@ from tapegrad.compiler.ir.repeats import static
 from tapegrad.dispatch.dispatch import called
 from tapegrad.ops.core import ELEMENTWISE, LINEAR, Op, Spec
 from tapegrad.ops.strided import overlaps
+from tapegrad.tape import versions
 from tapegrad.tape.shape_table import Shape
 from tapegrad.tensor import wrap
 
@@ -26,6 +27,10 @@ MOST = 4096  # results that are remembered
 NUMBERS, INDEXED = {"f", "c"}, {"f", "c", "i"}  # kinds of dtypes
 # With the parameters, which keys may name by `id`.
 _known: dict[tuple[Any, ...], tuple[Likeness | None, Any]] = {}
+
+
+# The shape and the dtype of a result, its strides if it is not in C order, and its parameters.
+Known = tuple[Shape, np.dtype[Any], Shape | None, dict[str, Any]]
 
 
 class Likeness(NamedTuple):
@@ -54,7 +59,7 @@ def likeness(
         dtype = _dtype_on_ones(op, *[x.dtype for x in operands])
         if dtype is None:
             return None
-        if all([a is None or in_order(a) for a in arrays]):  # noqa: C419 - twice as fast
+        if all([a is None or _in_order(a) for a in arrays]):  # noqa: C419 - twice as fast
             shape = _broadcast(operands)
             return None if shape is None else Likeness(Spec(shape, dtype))
     else:
@@ -82,7 +87,7 @@ def _strides(array: np.ndarray | None) -> Shape | None:
     return None if array is None or array.flags.c_contiguous else array.strides
 
 
-def in_order(array: np.ndarray) -> bool:
+def _in_order(array: np.ndarray) -> bool:
     """Whether elements lie one after the other, or are shown again, as in C order."""
     if array.flags.c_contiguous:
         return True
@@ -149,6 +154,21 @@ def _any_values_do(op: Op, kinds: set[str], params: dict[str, Any]) -> bool:
         return False
     # What lies in the memory around a view depends on that.
     return op.moves != "storage" and not overlaps(params.get("chain", ()))
+
+
+def like_view(op: Op, memory: np.ndarray, params: dict[str, Any]) -> Known | None:
+    """What a view of an operand is like that lies so in memory; None: it is none, or an error."""
+    try:
+        seen = op.forward(memory, **params)
+    except (TypeError, ValueError, IndexError):
+        return None  # which the general path says
+    if type(seen) is not np.ndarray or (
+        seen.base is not memory  # nor, as is usual, what that is a view of
+        and (seen.base is None or seen.base is not memory.base)
+        and versions.root(seen) is not versions.root(memory)
+    ):
+        return None
+    return seen.shape, seen.dtype, None if seen.flags.c_contiguous else seen.strides, params
 
 
 def _along(op: Op, params: dict[str, Any]) -> bool:

@@ -232,6 +232,6 @@ def _copy(trace: Trace, before: Sweep, where: dict[int, int]) -> None:
         if same is not None:
             same[args] = end
         if position in trace.strided:
-            trace.strided.add(end)
+            trace.strided[end] = trace.strided[position]
     if first <= trace.long < len(nodes):
         announce_long()

@@ -34,14 +34,15 @@ from tapegrad.compiler.ir.control_ops import (
 from tapegrad.compiler.ir.graph import Graph, Guard, Node
 from tapegrad.compiler.ir.repeats import static
 from tapegrad.compiler.trace.escape_check import HELD, EscapeCheck
-from tapegrad.compiler.trace.likeness import Likeness, in_order, likeness
+from tapegrad.compiler.trace.likeness import Known, likeness
 from tapegrad.dispatch.dispatch import called as go
 from tapegrad.lift.levels import Level
 from tapegrad.lift.lifted_tensor import Lifted
 from tapegrad.ops.core import ELEMENTWISE, NO_PARAMS, Op
 from tapegrad.ops.shape import alias
 from tapegrad.tape import versions
-from tapegrad.tape.tape import current
+from tapegrad.tape.shape_table import Shape
+from tapegrad.tape.tape import Tape, current
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -124,13 +125,14 @@ class Trace(Level):
         "applies", "arrays", "blank", "blocked", "captured", "constants", "ended", "floor",
         "followed", "glance", "guards", "in_backward", "inside", "known", "line", "moved", "nodes",
         "notes", "origins", "outsiders", "owner", "pending", "plans", "pulls", "redirect",
-        "regions", "shared", "specs", "strided", "sweeps", "tensors", "where",
+        "regions", "shared", "specs", "strided", "sweeps", "tape", "tensors", "where",
     )  # fmt: skip
     traces = True
     long = 10_000  # records from which on a warning is given
 
     def __init__(self, owner: Owner | None = None, glance: Glance | None = None) -> None:
         super().__init__(None)
+        self.tape: Tape = current.tape  # among whose levels it is
         self.owner = owner  # the loop or branch that owns this graph
         if glance is None:
             glance = Glance(GLANCED) if owner is None else owner.trace.glance
@@ -148,7 +150,8 @@ class Trace(Level):
         # order.  Of those that are `blank` there is the memory alone.
         self.arrays: list[np.ndarray | None] = []
         self.blank: set[int] = set()
-        self.strided: set[int] = set()  # records that do not lie in C order, or have gaps
+        # Of records that do not lie in C order, or have gaps.
+        self.strided: dict[int, Shape] = {}
         self.tensors: dict[int, Tensor] = {}  # see `wrapped`
         self.guards: list[Guard] = []
         self.blocked: set[int] = set()  # records that stop gradients
@@ -158,8 +161,8 @@ class Trace(Level):
         self.outsiders: EscapeCheck = EscapeCheck() if owner is None else owner.trace.outsiders
         self.constants: dict[Any, int] = {}
         self.shared: dict[Any, dict[str, Any]] = {}  # parameters of views, by what tells them
-        # Of results, by `spec_key`, with the parameters, which keys may name by `id`.
-        self.specs: dict[Any, tuple[Likeness, dict[str, Any]]] = {}
+        # Of results, by what decides on them.  Keys may name parameters by `id`, which this keeps.
+        self.specs: dict[Any, Known] = {}
         self.known: dict[Op, dict[tuple[int, ...], int]] = {}  # by operands, see `computed`
         self.plans: dict[tuple[Op, np.dtype[Any]], Plan] = {}
         self.sweeps: dict[Any, Any] = {}  # see `repeated_sweeps`
@@ -191,7 +194,7 @@ class Trace(Level):
 
     def _note_strides(self, position: int, value: np.ndarray) -> None:
         if not value.flags.c_contiguous:
-            self.strided.add(position)
+            self.strided[position] = value.strides
 
     def input(self, array: np.ndarray) -> Tensor:
         """A Traced Tensor for an argument of the function."""
@@ -227,16 +230,32 @@ class Trace(Level):
 
     def memory(self, position: int) -> np.ndarray:
         """An array that lies in memory as the value of a record does, whatever stands there."""
-        found = self.arrays[position]
-        if found is None:
-            node = self.nodes[position]
-            if node.op is not None and getattr(node.op, "view", False):
-                found = node.op.forward(self.memory(node.args[0]), **node.params)
-            else:
-                found = np.empty(node.shape, node.dtype)
-            self.arrays[position] = found
-            self.blank.add(position)
+        todo = [position]
+        while (found := self.arrays[todo[-1]]) is None and self._views(todo[-1]):
+            todo.append(self.nodes[todo[-1]].args[0])
+        for at in reversed(todo):
+            if self.arrays[at] is None:
+                node = self.nodes[at]
+                if self._views(at):
+                    assert node.op is not None
+                    found = node.op.forward(found, **node.params)
+                else:
+                    found = self._laid(at, node)
+                self.arrays[at] = found
+                self.blank.add(at)
+        assert found is not None
         return found
+
+    def _views(self, position: int) -> bool:
+        return getattr(self.nodes[position].op, "view", False)
+
+    def _laid(self, position: int, node: Node) -> np.ndarray:
+        """Memory for a result."""
+        strides = self.strided.get(position)
+        made = np.empty(node.shape, node.dtype)
+        return (
+            made if strides is None else np.ndarray(node.shape, node.dtype, made.data, 0, strides)
+        )
 
     def value(self, position: int) -> np.ndarray:
         """The value of a record; a guess if a loop was cut short for it, see `finish_loops`."""
@@ -302,11 +321,11 @@ class Trace(Level):
         """Append an operation on records; returns its position."""
         if op.view and self._is_missing(args[0]):
             position = self._view(op, args, params)
-        elif not op.view and (like := self._likeness(op, args, params)) is not None:
-            position = self.append(Node(op, args, params, *like.spec), None)
-            self._lay(position, like)
-            if not any(self.nodes[a].dtype.kind == "i" for a in args):  # whose values decide
-                self.specs[self.spec_key(op, args, params)] = like, params
+        elif not op.view and (known := self._spec(op, args, params)) is not None:
+            shape, dtype, strides, _ = known
+            position = self.append(Node(op, args, params, shape, dtype), None)
+            if strides is not None:
+                self.strided[position] = strides
         else:
             found = go(op, tuple([self.wrapped(a) for a in args]), params)
             value = found._a
@@ -317,13 +336,6 @@ class Trace(Level):
             self.blocked.add(position)
         return position
 
-    def _lay(self, position: int, like: Likeness) -> None:
-        """Give a result memory that is not in C order."""
-        if like.dims is not None:
-            self.arrays[position] = like.memory()
-            self.blank.add(position)
-            self.strided.add(position)
-
     def spec_key(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> Any:
         """What decides on the spec of a result, unless values do."""
         nodes = self.nodes
@@ -331,8 +343,8 @@ class Trace(Level):
         for a in args:
             node = nodes[a]
             key += node.shape, node.dtype
-        if self.strided and not self.strided.isdisjoint(args):
-            key += tuple([self.memory(a).strides if a in self.strided else None for a in args])
+        if self.strided and not self.strided.keys().isdisjoint(args):
+            key += tuple(map(self.strided.get, args))
         if params:
             key += tuple(params.items())
             try:
@@ -341,19 +353,26 @@ class Trace(Level):
                 return static(key)
         return key
 
-    def _in_order(self, args: tuple[int, ...]) -> bool:
-        """Whether elements of records lie one after the other, or are shown again."""
-        if self.strided.isdisjoint(args):
-            return True
-        return all(in_order(self.memory(a)) for a in args if a in self.strided)
-
-    def _likeness(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> Likeness | None:
+    def _spec(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> Known | None:
+        """What a result is like; None: it must be computed."""
         operands = [self.nodes[a] for a in args]
-        if op.kind is not ELEMENTWISE:
-            for a, operand in zip(args, operands, strict=True):
-                if operand.dtype.kind == "i" and self._is_missing(a):
-                    self.value(a)
-        return likeness(op, operands, [self.arrays[a] for a in args], params)
+        decide = any(x.dtype.kind == "i" for x in operands)  # the values
+        key = None if decide else self.spec_key(op, args, params)
+        found = None if decide else self.specs.get(key)
+        if found is None:
+            if decide and op.kind is not ELEMENTWISE:
+                for a, operand in zip(args, operands, strict=True):
+                    if operand.dtype.kind == "i" and self._is_missing(a):
+                        self.value(a)
+            lying = [self.memory(a) if a in self.strided else self.arrays[a] for a in args]
+            like = likeness(op, operands, lying, params)
+            if like is None:
+                return None
+            strides = None if like.dims is None else like.memory().strides
+            found = *like.spec, strides, params
+            if not decide:
+                self.specs[key] = found
+        return found
 
     def _view(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> int:
         """Append a view of a value that was not computed: of its memory, or a copy of it."""
@@ -413,7 +432,7 @@ class Trace(Level):
         if start in at.blank:
             at.blank.add(position)
         if start in at.strided:
-            at.strided.add(position)
+            at.strided[position] = at.strided[start]
         at.followed.add(position)
         return at.tensor(position, frozen=True)
 
@@ -519,14 +538,14 @@ class Trace(Level):
 
     def graph(self, outputs: tuple[int, ...]) -> Graph:
         """The records as a graph."""
-        inputs = [i for i, node in enumerate(self.nodes) if node.name == "input"]
+        inputs = [i for i, x in enumerate(self.nodes) if x.op is None and x.value is None]
         return Graph(self.nodes, tuple(inputs), outputs, tuple(self.guards), tuple(self.notes))
 
     def truncate(self, to_nodes: int, to_guards: int) -> None:
         """Forget the records and guards from some position on."""
         del self.nodes[to_nodes:], self.arrays[to_nodes:], self.guards[to_guards:]
         self.blank = {p for p in self.blank if p < to_nodes}
-        self.strided = {p for p in self.strided if p < to_nodes}
+        self.strided = {p: strides for p, strides in self.strided.items() if p < to_nodes}
         self.regions = {p: found for p, found in self.regions.items() if p < to_nodes}
         self.pending = {p for p in self.pending if p < to_nodes}
         self.constants = {k: p for k, p in self.constants.items() if p < to_nodes}

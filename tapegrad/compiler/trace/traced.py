@@ -16,7 +16,7 @@ from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.trace import control_flow
 from tapegrad.compiler.trace.backward import swept
 from tapegrad.compiler.trace.custom_functions import applied
-from tapegrad.compiler.trace.likeness import broadcast, float_on_ones
+from tapegrad.compiler.trace.likeness import broadcast, float_on_ones, like_view
 from tapegrad.compiler.trace.trace import Plan, Trace, Untraceable, announce_long
 from tapegrad.compiler.trace.traced_storage import TracedStorage, TracedView, outside
 from tapegrad.dispatch.dispatch import called, promoted
@@ -35,7 +35,6 @@ from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, place, wrap
 
 _new, _new_node, _new_storage = Tensor.__new__, Node.__new__, TracedStorage.__new__
-_SHOWN: Any = Tensor._a
 _frame: Any = sys._getframe
 NO_NUMBERS: dict[float, int] = {}
 EXACT = 1 << 53  # up to which a float is a whole number
@@ -65,7 +64,7 @@ class TensorTrace(Trace):
             return None
         if op.view:
             return self._quick_view(op, args[0], self._shared(op, params), 4)
-        nodes, moved, numbers = self.nodes, self.moved, NO_NUMBERS
+        nodes, moved, numbers, missing = self.nodes, self.moved, NO_NUMBERS, False
         elementwise = op.kind is ELEMENTWISE and not params
         positions: tuple[int, ...] = ()
         first: Node | None = None
@@ -83,6 +82,7 @@ class TensorTrace(Trace):
                     at = moved.get(at, at)
             elif type(x) is float or type(x) is int:
                 positions += (numbers.get(x, -1),)
+                missing = missing or positions[-1] < 0
                 continue
             elif type(x) is np.ndarray and x.dtype.kind == "f":
                 at = self.position(x)
@@ -103,38 +103,34 @@ class TensorTrace(Trace):
                     if joint is None:
                         return None
                     shape = joint
-        if (
-            first is None
-            or (elementwise and dtype is None)
-            or (-1 in positions and not elementwise)
-        ):
+        if first is None or (dtype is None if elementwise else missing):
             return None
-        if -1 in positions:
+        if missing:
             if positions[0] < 0 and args[0] in numbers:  # before the first Tensor
                 positions = numbers[args[0]], *positions[1:]
             if -1 in positions:
                 positions = self._with_numbers(op, args, positions, numbers)
-        remembered = elementwise and current.tape.enabled
+        enabled = self.tape.enabled
+        remembered = elementwise and enabled
         position: Any = known.get(positions) if remembered else None
         if position is None:
-            like = None
-            if not elementwise or (self.strided and not self._in_order(positions)):
+            strides = None
+            if not elementwise or (self.strided and not self.strided.keys().isdisjoint(positions)):
                 seen = self.specs.get(self.spec_key(op, positions, params))
                 if seen is None:
                     return None
-                like = seen[0]
-                shape, dtype = like.spec
+                shape, dtype, strides, _ = seen
             node = _new_node(Node)
             node.op, node.args, node.params, node.value = op, positions, params, None
             node.shape, node.dtype = shape, dtype
             nodes += (node,)  # nothing comes in between, as it might at a call
             self.arrays += (None,)
             position = len(nodes) - 1
-            if like is not None:
-                self._lay(position, like)
+            if strides is not None:
+                self.strided[position] = strides
             if remembered:
                 known[positions] = position
-            elif not current.tape.enabled:
+            elif not enabled:
                 self.blocked.add(position)
             if position == self.long:
                 announce_long()
@@ -172,12 +168,18 @@ class TensorTrace(Trace):
         if not shape or (len(parts) == len(shape) and {int}.issuperset(map(type, parts))):
             return None
         params = self.shared.get(index[1])
+        again = params is not None
         if params is None:
             params = self.shared[index[1]] = {"index": index[0]}
-        return self._quick_view(getitem, x, params, 3)
+        return self._quick_view(getitem, x, params, 3, again)
 
-    def _quick_view(self, op: Op, x: Any, params: dict[str, Any], above: int) -> Traced | None:
-        """Append a view of a Tensor of this trace, for callers so far above."""
+    def _quick_view(
+        self, op: Op, x: Any, params: dict[str, Any], above: int, again: bool = True
+    ) -> Traced | None:
+        """Append a view of a Tensor of this trace, for callers so far above.
+
+        What it is like is remembered if these parameters come `again`: rows are read once each.
+        """
         if type(x) is not Traced or self.moved:
             return None
         if x._home is not None:
@@ -185,22 +187,28 @@ class TensorTrace(Trace):
         lift = x._lift
         if lift.at is not self or (lift.chain and lift.version != lift.cell.version):
             return None
-        before = lift.position
-        memory = self.memory(before)
-        try:
-            seen = op.forward(memory, **params)
-        except (TypeError, ValueError, IndexError):
-            return None  # which the general path says
-        if type(seen) is not np.ndarray or (
-            seen.base is not memory  # nor, as is usual, what that is a view of
-            and (seen.base is None or seen.base is not memory.base)
-            and versions.root(seen) is not versions.root(memory)
-        ):
-            return None
-        position = self.append(Node(op, (before,), params, seen.shape, seen.dtype), seen)
-        if before in self.blank:
-            self.blank.add(position)
-        if not current.tape.enabled:
+        before, nodes = lift.position, self.nodes
+        node = nodes[before]
+        found = key = None
+        if again:
+            key = op, id(params), node.shape, node.dtype, self.strided.get(before)
+            found = self.specs.get(key)
+        if found is None:
+            found = like_view(op, self.memory(before), params)
+            if found is None:
+                return None
+            if key is not None and op.moves != "storage":  # of which what lies around it decides
+                self.specs[key] = found
+        shape, dtype, strides, _ = found
+        node = Node(op, (before,), params, shape, dtype)
+        nodes += (node,)  # nothing comes in between, as it might at a call
+        self.arrays += (None,)
+        position = len(nodes) - 1
+        if strides is not None:
+            self.strided[position] = strides
+        if position == self.long:
+            announce_long()
+        if not self.tape.enabled:
             self.blocked.add(position)
         chain = (*lift.chain, (op, params))
         t = tensor_of(TracedView(lift.cell, chain, position, above))
@@ -248,6 +256,7 @@ class Traced(Lifted):
     __slots__ = ()
     _kind = "`tapegrad.jit`"
     _lift: TracedStorage | TracedView
+    _shown: Any = Tensor._a  # the slot, which may be empty
 
     __add__, __radd__ = _operator("__add__", add, False), _operator("__radd__", add, True)
     __sub__, __rsub__ = _operator("__sub__", sub, False), _operator("__rsub__", sub, True)
@@ -268,20 +277,17 @@ class Traced(Lifted):
     @property
     def _a(self) -> np.ndarray:
         """What has its shape and dtype, made when that is first asked for."""
-        shown: np.ndarray
-        try:
-            shown = _SHOWN.__get__(self)
-        except AttributeError:
+        shown: np.ndarray | None = getattr(self, "_shown", None)
+        if shown is None:
             node = self._lift.node
             made = filler(node.shape, node.dtype).view(AbstractArray)
             made.stand_for(self)
-            shown = made
-            _SHOWN.__set__(self, shown)
+            shown = self._shown = made
         return shown
 
     @_a.setter
     def _a(self, shown: np.ndarray) -> None:
-        _SHOWN.__set__(self, shown)
+        self._shown = shown
 
     # What has that shape need not be made for these.
 

@@ -1,0 +1,44 @@
+"""Operations and views of Traced Tensors: what a trace knows of them before they are computed."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+pytestmark = pytest.mark.tapegrad_only("about tracing")
+
+
+def test_views_of_views_are_as_long_a_chain_as_may_be():
+    """No memory is made for them before a value is asked for."""
+
+    def f(x):
+        for _ in range(3000):
+            x = x[::-1]
+        return x * 2.0 if x[0] > 0 else x
+
+    x = np.array([1.0, -2.0])
+    assert tg.jit(f)(x).tolist() == [2.0, -4.0]
+
+
+def test_views_that_begin_alike_lie_differently():
+    def f(x):
+        found = []
+        for k in range(4):
+            y = x.T if k % 2 else x
+            found.append(np.reshape(y[1:, :2], (-1,)) * (y[:2, 1:].T[0, 0] + k))
+        return np.concatenate(found)
+
+    x = np.arange(9.0).reshape(3, 3)
+    assert np.array_equal(tg.jit(f)(x), f(x))
+
+
+def test_values_of_views_are_those_of_what_was_written():
+    def f(x):
+        y = x * 2.0
+        row = y[1]
+        first = 1.0 if row[0] > 5.0 else 2.0
+        y[1] = 7.0
+        return row * first if row[0] > 6.5 else row * 3.0
+
+    x = np.arange(6.0).reshape(3, 2)
+    assert tg.jit(f)(x).tolist() == [14.0, 14.0]
