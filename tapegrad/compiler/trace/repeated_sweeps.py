@@ -7,7 +7,8 @@ records is noted, what the second one appends becomes a template, and the others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tapegrad.compiler.ir.control_ops import REGION
@@ -43,7 +44,7 @@ class Sweep:
 
 
 class _Known(dict[Any, int]):
-    """The equal records of an operation during a sweep, and whether one is not of what is swept.
+    """The equal records of an operation, and whether one was found that is not of its `own`.
 
     That would not be equal the next time.
     """
@@ -87,7 +88,7 @@ def swept_like(
         run()
         sweep = Sweep(trace, live, root, weight, targets)
     elif before.found:
-        _copy(trace, before, where)
+        append_again(trace, before.appended, where)
         adjoints.clear()
         adjoints |= {where[t]: trace.tensor(where[p]) for t, p in before.found.items()}
     else:
@@ -175,18 +176,9 @@ def _same_outside(a: Node, b: Node) -> bool:
 
 def _noted(trace: Trace, adjoints: Adjoints, sweep: Sweep, run: Callable[[], None]) -> bool:
     """Run a sweep and note what it appends; whether all of it can be copied."""
-    known, guards, first = trace.known, len(trace.guards), len(trace.nodes)
-    own = {*sweep.live}
-    watched = {op: _Known(found, own) for op, found in known.items()}
-    trace.known = dict(watched)
-    trace.plans.clear()
-    try:
+    guards, first, own = len(trace.guards), len(trace.nodes), {*sweep.live}
+    with watched(trace, own) as equal:
         run()
-    finally:
-        for op, found in trace.known.items():
-            known.setdefault(op, {}).update(found)
-        trace.known = known
-        trace.plans.clear()
     sweep.appended = range(first, len(trace.nodes))
     for t in sweep.targets & adjoints.keys():
         place = _place(trace, adjoints[t])
@@ -195,29 +187,44 @@ def _noted(trace: Trace, adjoints: Adjoints, sweep: Sweep, run: Callable[[], Non
         sweep.found[t] = place
     read = own.union(*[trace.nodes[p].args for p in sweep.live], sweep.appended)
     return (
-        not any(found.others for found in watched.values())
+        not any(found.others for found in equal)
         and len(trace.guards) == guards
-        and trace.blocked.isdisjoint(sweep.appended)
-        and all(_is_copied(trace, p, read) for p in sweep.appended)
+        and can_append_again(trace, sweep.appended, read)
         and all(p in read for p in sweep.found.values())
     )
 
 
-def _is_copied(trace: Trace, position: int, read: set[int]) -> bool:
-    """Whether a record can be appended again, on what corresponds to its operands."""
-    node, nodes = trace.nodes[position], trace.nodes
-    if node.op is None or node.op.kind is REGION or position in trace.pulls:
-        return False
-    if position in trace.strided and not node.op.view:
-        return False
-    return all(a in read or nodes[a].value is not None for a in node.args)
+@contextmanager
+def watched(trace: Trace, own: set[int]) -> Iterator[list[_Known]]:
+    """Watch meanwhile which equal records are found; the new ones are added to those known."""
+    before, plans = trace.known, trace.plans
+    seen = {op: _Known(found, own) for op, found in before.items()}
+    trace.known, trace.plans = dict(seen), {}
+    try:
+        yield [*seen.values()]
+    finally:
+        for op, found in trace.known.items():
+            before.setdefault(op, {}).update(found)
+        trace.known, trace.plans = before, plans
 
 
-def _copy(trace: Trace, before: Sweep, where: dict[int, int]) -> None:
-    """Append what a sweep has appended, on other operands; adds to `where`."""
+def can_append_again(trace: Trace, positions: range, read: set[int]) -> bool:
+    """Whether records can be appended again, on what corresponds to what they `read`."""
+    nodes = trace.nodes
+    for position in positions:
+        op = nodes[position].op
+        if op is None or op.kind is REGION or position in trace.pulls or position in trace.blocked:
+            return False
+        if not all(a in read or nodes[a].value is not None for a in nodes[position].args):
+            return False
+    return True
+
+
+def append_again(trace: Trace, positions: range, where: dict[int, int]) -> None:
+    """Append records once more, on the operands that `where` says; adds to it."""
     known, nodes, at = trace.known, trace.nodes, where.get
     first = len(nodes)
-    for position in before.appended:
+    for position in positions:
         node = nodes[position]
         op: Any = node.op
         args = tuple(map(at, node.args, node.args))

@@ -122,7 +122,7 @@ class Trace(Level):
     """
 
     __slots__ = (
-        "applies", "arrays", "blank", "blocked", "captured", "constants", "ended", "floor",
+        "applies", "arrays", "blank", "blocked", "calls", "captured", "constants", "ended", "floor",
         "followed", "glance", "guards", "in_backward", "inside", "known", "line", "moved", "nodes",
         "notes", "origins", "outsiders", "owner", "pending", "plans", "pulls", "redirect",
         "regions", "shared", "specs", "strided", "sweeps", "tape", "tensors", "where",
@@ -166,6 +166,7 @@ class Trace(Level):
         self.known: dict[Op, dict[tuple[int, ...], int]] = {}  # by operands, see `computed`
         self.plans: dict[tuple[Op, np.dtype[Any]], Plan] = {}
         self.sweeps: dict[Any, Any] = {}  # see `repeated_sweeps`
+        self.calls: dict[Any, Any] = {}  # see `repeated_calls`
         self.pulls: dict[int, Pull] = {}  # of the records that a `Function` made
         self.moved: dict[int, int] = {}  # records that were re-rolled, and what they are now
         self.notes: list[str] = []  # see `Graph.notes`
@@ -557,6 +558,7 @@ class Trace(Level):
         self.plans.clear()
         self.pulls = {p: pull for p, pull in self.pulls.items() if p < to_nodes}
         self.sweeps.clear()
+        self.calls.clear()
         self.blocked = {p for p in self.blocked if p < to_nodes}
         self.followed = {p for p in self.followed if p < to_nodes}
         self.moved = {p: q for p, q in self.moved.items() if q < to_nodes}
