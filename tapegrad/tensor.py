@@ -3,7 +3,7 @@
 ``_a``     the array
 ``_pos``   0: a constant; < 0: a leaf that requires grad (a key of its own); > 0: a position
 ``_s``     the number of its shape when it is a float64 array of not too many elements, which the
-           fast paths take; of such a float32 array (the native path's) `F4_SHAPE` less it; or -1
+           native path takes; of such a float32 array (the native path's) `F4_SHAPE` less it; or -1
 ``_home``  None: neither on a tape nor a view; a `Tape`: where `_pos` counts; a `View`: see there
 
 Everything that only some Tensors have (a gradient, hooks) stands in slots that stay empty.
@@ -500,17 +500,6 @@ def wrap_as(array: np.ndarray, short: int) -> Tensor:
 def tensor_of(x: Any, name: str) -> Tensor:
     """A Tensor as it is; one without history around an array, or a number, from outside."""
     return x if isinstance(x, Tensor) else wrap(native_array(x, name))
-
-
-def wrap_operand(array: np.ndarray) -> Tensor:
-    """A Tensor without history around a float64 array of the caller's, which a record may keep."""
-    t = _new(Tensor)
-    t._a = array[...]
-    t._pos = 0
-    t._home = None
-    found = _numbers.get(array.shape) if array.size < SHORT else None
-    t._s = number(array) if found is None else found
-    return t
 
 
 def fresh(array: np.ndarray) -> Tensor:

@@ -1,7 +1,7 @@
 """From the call of an operation to its result and its record on the tape.
 
-`dispatch` runs any operation on any operands.  The other modules are its short cuts for what is met
-most: `fast_path` (elementwise operations and products of small Tensors), `axis_plans` (operations
+`dispatch` runs any operation on any operands; `op_functions` makes the functions that call it, or
+native code.  The other modules are short cuts for what is met most: `axis_plans` (operations
 along dimensions), `index_plans` (chosen places), `convolution_plans` and `window_plans` (pooling,
 `interpolate`), whose plans `call_plans` keeps, `views`, `inplace`, `inplace_views` and
 `layout_history` (a Tensor that is turned in place, and its views).  `record_layout` says how the

@@ -1,8 +1,7 @@
 """Run an operation on Tensors of any kind and record it: the general path.
 
-`run` takes any operation and any operands.  Two other modules write the same records: `fast_path`,
-for elementwise operations on operands of one dtype, and `inplace`, for operations that write into
-their first operand.
+`run` takes any operation and any operands.  Native code writes the same records, and so does
+`inplace`, for operations that write into their first operand.
 """
 
 from __future__ import annotations
@@ -460,5 +459,5 @@ def write_step(
 
 
 def called(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
-    """Run an operation that was called on Tensors, by its fast path if it has one."""
+    """Run an operation that was called on Tensors, by its entry if it has one."""
     return run(op, args, params) if params or op.short is None else op.short(*args)

@@ -20,9 +20,9 @@ from tapegrad.dispatch.dispatch import (
     write,
     write_step,
 )
-from tapegrad.dispatch.fast_path import SCALAR_B, as_operand, constant
 from tapegrad.dispatch.layout_history import chain_to, check_chain
 from tapegrad.dispatch.native_calls import native_calls
+from tapegrad.dispatch.op_functions import as_operand
 from tapegrad.dispatch.operand_errors import mismatch, undefined, unfit
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.strided import write_view
@@ -30,16 +30,11 @@ from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import (
-    DTYPE_BITS,
-    F4_SHAPE,
-    MODE_CAREFUL,
-    MODE_FAST,
-    SAVES,
     SPENT,
     Tape,
     current,
 )
-from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, place, placed
+from tapegrad.tensor import INFERENCE, NO_GRAD, Tensor, View, place, placed
 
 
 def run_inplace(
@@ -72,8 +67,6 @@ def run_inplace(
     codes = input_codes(op, args)
     listening = bool(tape.mode) and (target._pos != 0 or any(codes))
     check_inplace(name or op.name + "_", target, tape, listening)
-    if len(args) == 3 and _of_a_copy(op, args, target, tape):
-        return target
     old = target._a
     operands = promoted(op, arrays) if op.kind is ELEMENTWISE else arrays
     kept = _unaliased(op, operands, old) if listening else operands
@@ -129,63 +122,18 @@ def _computed(op: Op, operands: list[Any], params: dict[str, Any]) -> np.ndarray
         raise unfit(op, operands, problem) from None
 
 
-def _of_a_copy(op: Op, args: tuple[Any, ...], target: Tensor, tape: Tape) -> bool:
-    """Run a ternary operation in place on a small Tensor as on a copy of it.
-
-    That goes by the operation's fast path.  False: it is not for that, and nothing is done.
-    """
-    a = target._a
-    short = op.short
-    if short is None or args[0] is not target or target._s == -1:
-        return False
-    if tape.mode == MODE_CAREFUL or tape.inference or type(target._home) is View:
-        return False
-    if any(saves[3] for saves in op.saves):  # the result, which would be the target itself
-        return False
-    number = 0 if target._s >= 0 else F4_SHAPE
-    for arg in args[1:]:
-        if type(arg) is Tensor:
-            if arg._s not in (number, target._s) or not _disjoint(a, arg._a):
-                return False
-        elif type(arg) is not float and type(arg) is not int:
-            return False
-    made = short(placed(a.copy(), tape, target._pos), *args[1:])
-    changed(target)
-    a[...] = made._a  # nothing comes in between this and the new place
-    if made._pos:
-        target._pos = made._pos
-        update_views(target, target)
-    return True
-
-
 def written(
     op: Op, anew: Callable[[Tensor, Any], Tensor | None] | None = None
 ) -> Callable[[Tensor, Any], Tensor]:
     """The function `target.op_(other)`.
 
     A target without dimensions is offered to `anew` first, which may give another Tensor instead.
-
-    When both are arrays of one type and of modest size, and nothing is recorded, as in a step of an
-    optimiser, or in float64 only the target is and no formula reads what is overwritten, it writes
-    without a detour; everything else goes through `run_inplace`.
     """
-    ufunc = op.forward
-    reads_target, reads_other, reads_result = op.saves[0]
-    simple = not (reads_target or reads_result)
-    word = op.code | DTYPE_BITS[F8] | (SAVES if reads_other else 0)
-
-    def follow(target: Tensor, tape: Tape, b: np.ndarray) -> int:
-        """Record the change of a tracked Tensor, and return its new position."""
-        bits = 0 if b.ndim or not target._s else SCALAR_B
-        kept = (None, b, None) if reads_other else None
-        return tape.append(word | bits, (target._pos, 0), target._a.shape, 0, kept)
-
     code = op.code
-    numbers = () if anew is None else (0, F4_SHAPE)
 
     def function(target: Tensor, other: Any) -> Tensor:
-        if target._s in numbers:
-            found = anew(target, other)  # type: ignore[misc]
+        if anew is not None and not target._a.ndim:
+            found = anew(target, other)
             if found is not None:
                 return found
         compiled = native_calls.change
@@ -193,56 +141,9 @@ def written(
             made = compiled(target, other, None, code)
             if made is not None:
                 return made
-        tape = current.tape
-        home = target._home
-        s = target._s
-        if s != -1 and (home is None or home is tape):
-            kind = type(other)
-            alike, tracked = True, 0
-            if kind is Tensor:
-                home = other._home
-                alike = (home is None or home is tape) and (
-                    other._s == s or other._s == (0 if s >= 0 else F4_SHAPE)
-                )
-                tracked = other._pos
-                b = other._a
-            elif s >= 0 and (kind is float or kind is int):
-                b = constant(float(other))
-            else:
-                alike = False
-            if alike:
-                a = target._a
-                flags = a.flags
-                root = a if a.base is None else versions.root(a)
-                place = target._pos
-                recorded = tape.mode and (place or tracked)
-                simply = simple and place > 0 and not tracked and tape.mode == MODE_FAST and s >= 0
-                if (
-                    (not recorded or (simply and _disjoint(a, b)))
-                    and flags.c_contiguous
-                    and flags.writeable
-                ):
-                    versions.bump(root)
-                    if recorded:
-                        target._pos = follow(target, tape, b)  # nothing comes in between this
-                    ufunc(a, b, a)
-                    if recorded:
-                        retain_anew(target)
-                    return target
-        elif anew is not None and not target._a.ndim:
-            found = anew(target, other)
-            if found is not None:
-                return found
         return run_inplace(op, (target, as_operand(other)), {}, target)
 
     return function
-
-
-def _disjoint(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays certainly share no memory; most own theirs."""
-    if a.base is None and b.base is None:
-        return a is not b
-    return versions.memory(a) is not versions.memory(b)
 
 
 def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tapegrad.dispatch.fast_path import binary
+from tapegrad.dispatch.op_functions import binary
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.shapes import reshape

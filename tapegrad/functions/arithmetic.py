@@ -11,7 +11,7 @@ from tapegrad.base.dtypes import dtype as DType
 from tapegrad.base.dtypes import of_numpy
 from tapegrad.base.dtypes import result_type as _result_type
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.fast_path import as_operand, binary, ternary, unary
+from tapegrad.dispatch.op_functions import as_operand, binary, ternary, unary
 from tapegrad.functions.arguments import Operand, as_input, plain_number, same_and_large
 from tapegrad.functions.elementwise import (
     abs,

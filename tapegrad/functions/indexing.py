@@ -12,8 +12,8 @@ from tapegrad.base.abstract_array import everything
 from tapegrad.base.dtypes import fitted
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.fast_path import as_operand
 from tapegrad.dispatch.index_plans import chosen, one_index, run_and_plan, run_planned
+from tapegrad.dispatch.op_functions import as_operand
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import (

@@ -11,10 +11,10 @@ from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.base.dtypes import category, fitted
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.fast_path import as_operand
 from tapegrad.dispatch.index_plans import put_and_plan, run_planned
 from tapegrad.dispatch.inplace import overlaps, run_inplace, written
 from tapegrad.dispatch.numpy_semantics import numpys
+from tapegrad.dispatch.op_functions import as_operand
 from tapegrad.dispatch.views import make_view
 from tapegrad.functions import indexing, masking, rounding
 from tapegrad.functions.arguments import Indices, Operand, as_input, one_dim

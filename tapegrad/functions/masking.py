@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.dtypes import fitted
-from tapegrad.dispatch.fast_path import as_operand
 from tapegrad.dispatch.index_plans import run_and_plan, run_planned
+from tapegrad.dispatch.op_functions import as_operand
 from tapegrad.functions.arguments import Operand, as_input
 from tapegrad.functions.method_decorators import method
 from tapegrad.ops import index as i

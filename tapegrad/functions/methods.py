@@ -10,9 +10,9 @@ import numpy as np
 from tapegrad.base.devices import CPU, device
 from tapegrad.base.dtypes import NAMES
 from tapegrad.dispatch.dispatch import regenerate
-from tapegrad.dispatch.fast_path import flipped
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
+from tapegrad.dispatch.op_functions import flipped
 from tapegrad.dispatch.views import viewed
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.fast_path import matmul as _short
+from tapegrad.dispatch.op_functions import matmul as _short
 from tapegrad.functions.arguments import alike, as_input
 from tapegrad.functions.elementwise import mul
 from tapegrad.functions.method_decorators import method

@@ -10,8 +10,8 @@ import numpy as np
 
 from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.fast_path import whole
 from tapegrad.dispatch.index_plans import run_and_plan, run_planned
+from tapegrad.dispatch.op_functions import whole
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import (
     Dim,

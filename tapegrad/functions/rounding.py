@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.fast_path import unary
+from tapegrad.dispatch.op_functions import unary
 from tapegrad.functions.arguments import Operand, as_input
 from tapegrad.functions.arithmetic import _div, add, sign, where
 from tapegrad.functions.elementwise import eq, gt, isfinite, isnan, mul

@@ -1,4 +1,4 @@
-"""Make the public function of a row: its name, its docstring, its fast path."""
+"""Make the public function of a row: its name, its docstring, its entry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from tapegrad.base.dtypes import get_default_dtype, result_type
 from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.fast_path import as_operand, binary, unary
+from tapegrad.dispatch.op_functions import as_operand, binary, unary
 from tapegrad.functions.arguments import (
     Dim,
     Operand,

@@ -9,8 +9,8 @@ import numpy as np
 
 from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.fast_path import unary
 from tapegrad.dispatch.inplace import run_inplace
+from tapegrad.dispatch.op_functions import unary
 from tapegrad.functions.arguments import as_input, whole_number
 from tapegrad.functions.arithmetic import clamp
 from tapegrad.functions.elementwise import lgamma

@@ -18,7 +18,7 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.pullback import Given, chain
 from tapegrad.autograd.tangents import pushed
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.fast_path import constant
+from tapegrad.dispatch.op_functions import constant
 from tapegrad.dispatch.views import make_view
 from tapegrad.lift import function_jvp
 from tapegrad.lift.gradient_targets import forget, variable

@@ -91,9 +91,11 @@ class Frame(WordStruct):
     learn_matmul: int
     learn_reduction: int
     learn_view: int
+    learn_shape: int
     learn_large: int
     learn_kernel: int
     warn_fp_flags: int
+    compute: int
     # slots of a Tensor, of a View and of a tape, in words from the object on
     t_a: int
     t_pos: int
@@ -186,7 +188,8 @@ class UfuncLoop(WordStruct):
 
 
 # The operands, what the loop before computed, the number 0, or nothing.
-OPERAND_A, OPERAND_B, RESULT, NULL, NO_OPERAND = range(5)
+OPERAND_A, OPERAND_B, OPERAND_C, RESULT, NULL, NO_OPERAND = range(6)
+SOURCES = NO_OPERAND
 
 
 class OpRow(WordStruct):
@@ -239,6 +242,7 @@ class ShapeLine(WordStruct):
     # Of a broadcast whether the second operand has the result's shape, or where the number of its
     # dimensions and its lengths stand, if neither has it; else what a record saves.
     extra: int
+    specs: int  # of a broadcast, what a record with `GENERAL` saves
 
 
 SHAPE_LINES = 1024
@@ -316,7 +320,17 @@ class CachedViews(NamedTuple):
 UNARY, BINARY, TERNARY, MATMUL, REDUCTION, CHANGE, PLANNED, VIEW = range(8)
 
 
-MOST_DIMENSIONS = 8  # of a product of matrices
+MOST_DIMENSIONS = 8  # of a product of matrices, and of a result in whose loops operands are strided
+
+
+class Nest(WordStruct):
+    """Nested loops over elements, the innermost first."""
+
+    count: int
+    lengths: Annotated[Any, MOST_DIMENSIONS]
+    done: Annotated[Any, MOST_DIMENSIONS]  # of each but the innermost
+    strides: Annotated[Any, MOST_DIMENSIONS * SOURCES]  # of each loop, of each source, in bytes
+    starts: Annotated[Any, SOURCES]  # where a loop of the innermost begins
 
 
 class Plan(WordStruct):
@@ -338,6 +352,7 @@ class Plan(WordStruct):
     loops: int  # see `UFUNC`
     loop: int
     rows: int
+    strided: int  # operands do not lie in C order, or the word does not tell how they are broadcast
     counts_back: int
     divisor: int  # of a sum, or 0
     # the record

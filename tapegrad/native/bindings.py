@@ -14,7 +14,8 @@ import numpy as np
 from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.base.cpython import address_of, numpy_function, slot_offset
 from tapegrad.base.size import Size
-from tapegrad.dispatch import call_plans, fast_path, views
+from tapegrad.dispatch import call_plans, op_functions, views
+from tapegrad.dispatch.record_layout import classes, matrix_layout
 from tapegrad.kernels.codegen import kernel_table as kernels
 from tapegrad.kernels.codegen import rule_codegen
 from tapegrad.native.abi import (
@@ -51,7 +52,7 @@ from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import shapes, strides
 from tapegrad.tape.tape import DTYPE_BITS, DTYPES, F4_SHAPE, GENERAL, SAVES, Tape, current
-from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, former, wrap
+from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, former, number, wrap
 
 _NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}  # places in its table
 # By the beginning of a field's name: whose slot it is, and the beginning of the slot's.
@@ -148,7 +149,7 @@ def as_expected(frame: np.ndarray) -> bool:
 
 def kind_of(op: Op) -> int:
     """What a call of an operation is."""
-    if op in fast_path.reductions:
+    if op in op_functions.reductions:
         return REDUCTION
     return (UNARY, BINARY, TERNARY)[len(op.inputs) - 1] if op.kind is ELEMENTWISE else MATMUL
 
@@ -187,7 +188,7 @@ def by_what(op: Op, scalars: int, dtype: str = "f8") -> int:
         kernel = kernels.forward(op, dtype, scalars)
         if kernel is not None:
             return kernel.address
-    if op in fast_path.reductions:
+    if op in op_functions.reductions:
         return kernels.loop("add_up", dtype).address
     by_ufunc = kind_of(op) in (UNARY, BINARY) and not isinstance(op.forward, Lazy)
     return BY_UFUNC if by_ufunc and loops_of(op, LETTERS[dtype]) else BY_PYTHON
@@ -229,6 +230,12 @@ def warn_fp_flags(code: int, flags: int) -> None:
             ufunc(*operands)
 
 
+def compute(code: int, a: np.ndarray, b: np.ndarray | None) -> np.ndarray:
+    """An elementwise operation of one array or two, by NumPy, who speaks of exceptions."""
+    forward: Any = by_code[code].forward
+    return np.asarray(forward(a) if b is None else forward(a, b))
+
+
 NEVER = -(1 << 62)  # in place of the calls until Python looks for a kernel that there cannot be
 
 
@@ -247,7 +254,7 @@ class Bindings:
         self.sought: set[tuple[int, int]] = set()  # kernels that were looked for
         self.kept: dict[tuple[int, int, int], Any] = {}
         self.lengths: dict[int, np.ndarray] = {}  # of shapes, behind how many there are
-        self.kept_specs: dict[tuple[int, int, int], Any] = {}  # of shapes and a type, not float64
+        self.kept_specs: dict[tuple[int, int, int], Any] = {}  # of shapes and a type
         self._functions()
         self._objects()
 
@@ -279,7 +286,7 @@ class Bindings:
             "array_type": np.ndarray, "float64": F8, "float32": F4,
             "int64": np.dtype(np.int64), "bool_dtype": np.dtype(bool), "no_grad": NO_GRAD,
             "current": current, "attr_tape": _TAPE, "attr_pull": _PULL,
-            "constants": fast_path.constants, "constants_f4": fast_path.constants_f4,
+            "constants": op_functions.constants, "constants_f4": op_functions.constants_f4,
             "constants_c16": {},
             "shape_numbers": shapes.ids, "shape_list": shapes.shapes,
             "former": former, "by_code": by_code,
@@ -287,6 +294,7 @@ class Bindings:
             "learn_broadcast": self.learn_broadcast, "learn_matmul": self.learn_matmul,
             "learn_complex": self.learn_complex,
             "learn_reduction": self.learn_reduction, "learn_view": self.view_cache.learn,
+            "learn_shape": number, "compute": compute,
             "learn_large": self.learn_large, "learn_kernel": self.learn_kernel,
             "warn_fp_flags": warn_fp_flags,
         }  # fmt: skip
@@ -360,40 +368,49 @@ class Bindings:
 
     def learn_broadcast(self, one: int, two: int, is_f4: int) -> None:
         """Fill in the line of a pair of shapes, by their numbers, that are broadcast together."""
-        found, bits, aux = fast_path.pairs.get((one, two)) or fast_path.pair(one, two)
-        extra: int = found == two
-        if found not in (one, two) and aux and shapes.sizes[found]:  # a column and a row
+        a, b = shapes.shapes[one], shapes.shapes[two]
+        found, bits, aux = -1, 0, 0
+        with contextlib.suppress(ValueError):
+            result = np.broadcast_shapes(a, b)
+            number = shapes.number(result)
+            if shapes.sizes[number] < SHORT:
+                found, (bits, aux) = number, classes((a, b), result) or (GENERAL, 0)
+        extra, specs = int(found == two), 0
+        if found >= 0 and found not in (one, two):  # as of a column and a row
             shape = shapes.shapes[found]
             lengths = self.lengths.setdefault(found, np.array([len(shape), *shape], np.int64))
             extra = lengths.ctypes.data
-        elif found not in (one, two) or bits & GENERAL:
-            found = -1
-        self._line(self.broadcasts, one, two, is_f4, found, bits, aux, extra)
+        if bits & GENERAL:
+            specs = self._specs(one, two, is_f4)
+        self._line(self.broadcasts, one, two, is_f4, found, bits, aux, extra, specs)
 
-    def learn_complex(self, one: int, two: int, dtype: int) -> None:
-        """Fill in the line of the shapes of one complex operand, or two."""
+    def _specs(self, one: int, two: int, dtype: int) -> int:
+        """Where there stands what records save of the shapes and the type of operands."""
         both = (one,) if two == ALONE else (one, two)
         kind = DTYPES[dtype]
         specs = tuple(None if k == NUMBER else (shapes.shapes[k], kind) for k in both)
-        extra = self.kept_specs.setdefault((one, two, dtype), ({}, specs))
-        self._line(self.broadcasts, one, two, dtype, one, 0, 0, id(extra))
+        return id(self.kept_specs.setdefault((one, two, dtype), ({}, specs)))
+
+    def learn_complex(self, one: int, two: int, dtype: int) -> None:
+        """Fill in the line of the shapes of one complex operand, or two."""
+        self._line(self.broadcasts, one, two, dtype, one, 0, 0, self._specs(one, two, dtype))
 
     def learn_matmul(self, one: int, two: int, dtype: int) -> None:
         """Fill in the line of the shapes of matrices or vectors that are multiplied."""
-        found, bits, aux, extra = (
-            fast_path.product(one, two, DTYPES[dtype])
-            if dtype
-            else fast_path.products.get((one, two)) or fast_path.product(one, two)
-        )
-        if found >= 0 and shapes.counts[found] >= SHORT:
-            found = -1  # which takes its time, and other threads need not wait for it
-        if dtype:
-            extra = self.kept_specs.setdefault((one, two, dtype), extra)
-        self._line(self.matmuls, one, two, dtype, found, bits, aux, id(extra))
+        a, b = shapes.shapes[one], shapes.shapes[two]
+        found, bits, aux = -1, 0, 0
+        alike = not a[:-2] or not b[:-2] or a[:-2] == b[:-2]  # or one is a matrix or a vector
+        if a and b and alike and a[-1] == b[-2:][0]:
+            number = shapes.number((*(a[:-2] or b[:-2]), *a[-2:-1], *b[-1:][: len(b) - 1]))
+            layout = None if DTYPES[dtype].kind == "c" else matrix_layout(a, b)
+            if shapes.counts[number] < SHORT:  # of more other threads need not wait for it
+                found, (bits, aux) = number, layout or (GENERAL, 0)
+        extra = self._specs(one, two, dtype)
+        self._line(self.matmuls, one, two, dtype, found, bits, aux, extra)
 
     def learn_reduction(self, code: int, one: int, is_f4: int) -> None:
         """Fill in the line of the sum or the mean of everything of a shape."""
-        word, aux, extra = fast_path.reductions[by_code[code]](one, not is_f4)
+        word, aux, extra = op_functions.reductions[by_code[code]](one, not is_f4)
         self.kept[code, one, is_f4] = extra
         self._line(self.reductions, code, one, is_f4, 0, word, aux, id(extra))
 
@@ -429,8 +446,9 @@ class Bindings:
         bits: int,
         aux: int,
         extra: int,
+        specs: int = 0,
     ) -> None:
         sb |= dtype << KEY_BITS
         lines[(31 * s + sb) % SHAPE_LINES] = ShapeLine.words(
-            key=(s << 32 | sb) + 1, shape=shape, bits=bits, aux=aux, extra=extra
+            key=(s << 32 | sb) + 1, shape=shape, bits=bits, aux=aux, extra=extra, specs=specs
         )

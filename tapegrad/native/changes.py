@@ -24,6 +24,7 @@ from tapegrad.native.pyobjects import (
     LARGE_COUNT,
     NDIM,
     REFUSED,
+    TYPE,
     array_of,
     call_python,
     count_of,
@@ -33,19 +34,32 @@ from tapegrad.native.pyobjects import (
     typed,
 )
 
-MOST = 1024  # elements; of more NumPy's loops write at once where these go by a copy
+
+@typed
+def is_free_view(frame, recorded, tracked, home):
+    """Whether a Tensor is a view, and its base has no history that a change would rewrite."""
+    view = i8(home)
+    if view[TYPE] != frame.view_type or view[frame.v_base] == frame.none:
+        return 0
+    base, frozen = view[frame.v_base], view[frame.v_frozen]
+    if frozen != frame.empty_str and frozen != frame.no_grad:
+        return 0
+    if not recorded:
+        return 1
+    alone = i8(base)[TYPE] == frame.tensor_type and int_value(frame, i8(base)[frame.t_pos]) == 0
+    return 1 if alone and not tracked else 0
 
 
 @typed
-def may_change(frame, tape, recorded, operands, plan):
-    """Whether the first operand, no view, and if changes are recorded no leaf that requires grad,
-    may be changed by the others, with which it shares no memory.
+def may_change(frame, tape, recorded, tracked, operands, plan):
+    """Whether the first operand, no view that is recorded, and if changes are recorded no leaf that
+    requires grad, may be changed by the others, with which it shares no memory.
     """
     array = operands.array
-    if operands.tensor == 0 or (not plan.large and count_of(array) > MOST):
+    if operands.tensor == 0:
         return 0
     home, extra = i8(operands.tensor)[frame.t_home], i8(operands.tensor)[frame.t_extra]
-    if home != frame.none and home != tape:
+    if home != frame.none and home != tape and not is_free_view(frame, recorded, tracked, home):
         return 0
     if i4(array + FLAGS)[0] & WRITEABLE == 0 or storage_of(frame, array) == 0:
         return 0
@@ -72,7 +86,7 @@ def copy(to, source, nbytes):
 def copy_of(frame, array):
     """A new array with the elements of another of floats, or 0 with an exception set."""
     dtype, count = i8(array)[ARRAY_DTYPE], count_of(array)
-    result = array_of(frame, dtype, i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE])
+    result = array_of(frame, dtype, i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE], 0)
     if result == 0:
         return 0
     nbytes = count * (F4_SIZE if dtype == frame.float32 else F8_SIZE)

@@ -1,7 +1,7 @@
 """The entry of native operations, from the call to the record: operands, plan, loops, record.
 
 CPython calls `call` for an operator or a method (`native.install` sees to that).  It reads Tensors
-and the tape where CPython keeps their slots, and leaves behind what `dispatch.fast_path` would.
+and the tape where CPython keeps their slots, and leaves behind what `dispatch.run` would.
 Whatever is out of the ordinary is refused before anything has changed, and goes to the operation's
 function in Python.
 """
@@ -12,6 +12,7 @@ from tapegrad.native.abi import (
     CHANGE,
     JOIN,
     MATMUL,
+    MOST_DIMENSIONS,
     OPERANDS,
     PLANNED,
     REDUCTION,
@@ -24,7 +25,14 @@ from tapegrad.native.abi import (
     Plan,
 )
 from tapegrad.native.execute import execute
-from tapegrad.native.operands import LARGE, NO_INDEX, read_operands, release_operands
+from tapegrad.native.operands import (
+    LARGE,
+    NO_INDEX,
+    STRIDED,
+    is_strided,
+    read_operands,
+    release_operands,
+)
 from tapegrad.native.plans import (
     for_threads,
     plan_complex,
@@ -38,12 +46,15 @@ from tapegrad.native.pyobjects import (
     ITEMS,
     REFUSED,
     call_python,
+    count_of,
     incref,
     int_value,
     tape_of_thread,
     typed,
 )
 from tapegrad.native.view_ops import view_op
+
+MOST = 1024  # elements that are changed by way of a copy; more are written at once
 
 
 @typed
@@ -57,6 +68,11 @@ def make_plan(frame, kind, row_at, code, operands, itemsize, plan):
         return plan_matmul(frame, row_at, operands, itemsize, plan)
     if kind == REDUCTION:
         return plan_sum(frame, row_at, code, operands, itemsize, plan)
+    if plan.in_place:
+        if is_strided(operands.array):
+            return REFUSED
+        if count_of(operands.array) > MOST:
+            itemsize |= LARGE
     if plan.operands == 3 or itemsize & LARGE:
         return plan_kernel(frame, row_at, code, operands, itemsize, plan)
     return plan_elementwise(frame, row_at, operands, itemsize, plan)
@@ -68,9 +84,9 @@ def operate(frame, tape, kind, code, given, count, call_plan):
     operands, plan = Operand(address(room_i8(OPERANDS))), Plan(address(room_i8(Plan.SIZE)))
     row_at, found, index, dtype = address(OpRow(frame.op_rows)[code]), 1, NO_INDEX, frame.bool_dtype
     plan.operands, plan.in_place = count, kind == CHANGE
-    flags = ALIGNED if kind == MATMUL else ALIGNED_IN_C_ORDER
+    flags = ALIGNED_IN_C_ORDER if kind == REDUCTION else ALIGNED
     if kind == PLANNED:
-        plan = Plan(call_plan)
+        plan, flags = Plan(call_plan), ALIGNED_IN_C_ORDER
         if plan.index:
             index = plan.index
         if plan.loop != KIND_MASK and plan.loop != KIND_SELECT:
@@ -79,16 +95,21 @@ def operate(frame, tape, kind, code, given, count, call_plan):
             flags = ALIGNED
     elif kind == TERNARY and OpRow(row_at).has_condition:
         index = 0
-    itemsize = read_operands(frame, tape, given, count, operands, flags, index, dtype)
+    arrays = 0 if kind == PLANNED else 1
+    sizes = read_operands(frame, tape, given, count, operands, flags, arrays, index, dtype)
+    itemsize = sizes & ~STRIDED
     if itemsize == 0:
         found = REFUSED
     elif kind != PLANNED:
+        plan.strided = 1 if sizes & STRIDED and kind != MATMUL else 0
         found = make_plan(frame, kind, row_at, code, operands, itemsize, plan)
     elif (
         itemsize != plan.itemsize | (LARGE if plan.large else 0)
         or operands.tensor == 0
         or (plan.large and for_threads(frame, operands.array))
     ):
+        found = REFUSED
+    if found == 1 and plan.strided and plan.ndim > MOST_DIMENSIONS:
         found = REFUSED
     if found == 1:
         found = execute(frame, tape, operands, plan)

@@ -6,9 +6,17 @@ values are freed, may do anything to the operands' Tensors meanwhile.
 """
 
 from tapegrad.kernels.memory import address, i8, room_i8
-from tapegrad.native.abi import PYTHON_CALLS, READS_RESULT, UFUNC, WRITE, LargeRow
+from tapegrad.native.abi import (
+    MOST_DIMENSIONS,
+    PYTHON_CALLS,
+    READS_RESULT,
+    UFUNC,
+    WRITE,
+    LargeRow,
+)
 from tapegrad.native.append import new_tensor
 from tapegrad.native.changes import announce_change, append_change, copy, copy_of, may_change
+from tapegrad.native.element_loops import result_strides
 from tapegrad.native.loops import run
 from tapegrad.native.operands import all_unchanged, any_tracked, hold_arrays, release_arrays
 from tapegrad.native.pyobjects import (
@@ -16,6 +24,7 @@ from tapegrad.native.pyobjects import (
     F4_SIZE,
     REFUSED,
     array_of,
+    call_python,
     count_of,
     decref,
     dtype_of,
@@ -33,6 +42,26 @@ from tapegrad.tape.tape import CLASSES, CODE_MASK, F4_SHAPE, GENERAL, SAVES
 
 
 @typed
+def computed_in_python(frame, operands, plan):
+    """The result by NumPy's function, which tells exceptions of arithmetic to whom it may concern;
+    0 with an exception set, or REFUSED.
+    """
+    code, count = new_int(frame, plan.word & CODE_MASK), plan.operands
+    if code == 0:
+        return 0
+    hold_arrays(count, operands)
+    second = operands[1].array if count == 2 else frame.none
+    result = call_python(frame, frame.compute, 3, code, operands.array, second)
+    decref(frame, code)
+    same = all_unchanged(frame, count, operands)
+    release_arrays(frame, count, operands)
+    if result != 0 and not same:
+        decref(frame, result)
+        return REFUSED
+    return result
+
+
+@typed
 def computed(frame, operands, plan):
     """The result, a new array; 0 with an exception set, or REFUSED."""
     if plan.loops == WRITE:
@@ -41,7 +70,11 @@ def computed(frame, operands, plan):
         dtype = frame.bool_dtype if plan.itemsize == 1 else dtype_of(frame, plan.itemsize)
         if plan.dtype != 0:
             dtype = plan.dtype
-        result = array_of(frame, dtype, plan.ndim, plan.lengths)
+        strides, lies = room_i8(MOST_DIMENSIONS), 0
+        if plan.strided and not plan.in_place:
+            result_strides(operands, plan, address(strides))
+            lies = address(strides)
+        result = array_of(frame, dtype, plan.ndim, plan.lengths, lies)
     if result == 0:
         return 0
     found = run(frame, operands, plan, result)
@@ -50,10 +83,12 @@ def computed(frame, operands, plan):
             LargeRow(frame.large_rows)[plan.word & CODE_MASK].python_calls = PYTHON_CALLS
         if not all_unchanged(frame, plan.operands, operands):
             found = REFUSED
-    if found:
-        decref(frame, result)
-        return REFUSED
-    return result
+    if not found:
+        return result
+    decref(frame, result)
+    if plan.loops == UFUNC and not plan.large:
+        return computed_in_python(frame, operands, plan)
+    return REFUSED
 
 
 @typed
@@ -183,7 +218,7 @@ def execute(frame, tape, operands, plan):
     tracked = 0
     if plan.itemsize != 1 and plan.dtype != frame.int64 and any_tracked(plan.operands, operands):
         tracked = recorded
-    if plan.in_place and not may_change(frame, tape, recorded, operands, plan):
+    if plan.in_place and not may_change(frame, tape, recorded, tracked, operands, plan):
         return REFUSED
     # Of a shape whose number is odd a result counts towards the debt.
     frees = plan.large or (tracked and plan.shape & 1 != 0 and is_crowded(frame, tape))

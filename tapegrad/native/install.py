@@ -1,6 +1,6 @@
 """Install native operations: operators, methods and functions that CPython calls in C.
 
-`install` puts `native.entry` in the place of the functions in Python that `dispatch.fast_path`
+`install` puts `native.entry` in the place of the functions in Python that `dispatch.op_functions`
 makes: behind `Op.short`, and as methods of the Tensor.  For each way to call an operation there are
 a few instructions that name it and go on to the one function behind all.
 
@@ -23,7 +23,7 @@ from typing import Any
 
 from tapegrad.base.cpython import Method, c_text, new_function, new_method
 from tapegrad.base.locks import lock
-from tapegrad.dispatch import fast_path, views
+from tapegrad.dispatch import op_functions, views
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels import build
 from tapegrad.kernels.sweep import sweep_abi
@@ -50,7 +50,7 @@ class NativePath:
         self.python: dict[Op, Callable[..., Any]] = {}
         self.short: dict[Op, Callable[..., Any]] = {}
         methods = {
-            name: (function, *fast_path.public[function])
+            name: (function, *op_functions.public[function])
             for name, function in vars(Tensor).items()
             if _takes(name, function)
         }
@@ -143,9 +143,9 @@ def _takes(name: str, function: Any) -> bool:
 
     Not methods of two operands with names: these are called with keywords, too.
     """
-    if not isinstance(function, _FUNCTION) or function not in fast_path.public:
+    if not isinstance(function, _FUNCTION) or function not in op_functions.public:
         return False
-    op = fast_path.public[function][0]
+    op = op_functions.public[function][0]
     return is_native(op) and (name.startswith("__") or len(op.inputs) == 1)
 
 

@@ -20,13 +20,8 @@ from tapegrad.native.abi import (
     GEMM,
     JOIN,
     KERNEL,
-    NO_OPERAND,
-    NULL,
-    OPERAND_A,
-    OPERAND_B,
     PASSES,
     READ,
-    RESULT,
     ROWS,
     SUM,
     TRANSFORM,
@@ -34,8 +29,8 @@ from tapegrad.native.abi import (
     WRITE,
     FormCall,
     RowTransform,
-    UfuncLoop,
 )
+from tapegrad.native.element_loops import run_kernel, run_ufunc
 from tapegrad.native.index_loops import read_places, write_places
 from tapegrad.native.pyobjects import (
     ARRAY_DATA,
@@ -43,93 +38,18 @@ from tapegrad.native.pyobjects import (
     C16_SIZE,
     F4_SIZE,
     F8_SIZE,
-    FIRST_CLASS,
     FLAGS,
     LOW_HALF,
     NDIM,
-    SECOND_CLASS,
     STRIDES,
     count_of,
     decref,
     floats_of,
-    itemsize_of,
     typed,
 )
 from tapegrad.native.row_passes import run_passes
-from tapegrad.tape.tape import COLUMN, FLAT
-from tapegrad.tape.tape import SCALAR as AS_SCALAR
 
 UNSURE = -1  # in place of exceptions: Python has to compute it
-
-
-@typed
-def step(loop, data, inputs, bases, classes, count, length, itemsize, result_size):
-    """One loop of NumPy over the elements, row by row where an operand is a row or a column."""
-    base, kind = i8(bases), i8(classes)
-    arguments = room_i8(3)
-    paces = room_i8(3)
-    size = room_i8(1)
-    rows = 1
-    size[0] = count
-    if length:
-        rows = count // length
-        size[0] = length
-    for row in range(rows):
-        for k in range(inputs + 1):
-            shape = kind[k]
-            at = base[k]
-            paces[k] = itemsize if k < inputs else result_size
-            if shape == FLAT:
-                at += row * size[0] * paces[k]
-            elif shape == AS_SCALAR:
-                paces[k] = 0
-            elif shape == COLUMN:
-                at += row * itemsize
-                paces[k] = 0
-            if size[0] == 1 and k < inputs:
-                paces[k] = 0  # as NumPy has it, whose powers look whether the exponent moves
-            arguments[k] = at
-        call4(loop, address(arguments), address(size), address(paces), data)
-    return 0
-
-
-@typed
-def run_ufunc(frame, operands, plan, result):
-    """Broadcast operands, as the record's word says, through one loop of NumPy or two."""
-    sources, shapes = room_i8(4), room_i8(4)
-    sources[OPERAND_A] = i8(operands.array)[ARRAY_DATA]
-    shapes[OPERAND_A] = (plan.word >> FIRST_CLASS) & 3
-    itemsize = itemsize_of(frame, operands.array)
-    if plan.operands > 1:
-        sources[OPERAND_B] = i8(operands[1].array)[ARRAY_DATA]
-        shapes[OPERAND_B] = (plan.word >> SECOND_CLASS) & 3
-    sources[RESULT], shapes[RESULT] = i8(result)[ARRAY_DATA], FLAT
-    sources[NULL], shapes[NULL] = address(frame.null), AS_SCALAR
-    bases, classes, count = room_i8(3), room_i8(3), count_of(result)
-    loops = UfuncLoop(plan.loop)
-    for k in range(2):
-        if loops[k].function != 0:
-            inputs = 0
-            for j in range(2):
-                source = loops[k].first if j == 0 else loops[k].second
-                if source != NO_OPERAND:
-                    bases[inputs], classes[inputs] = sources[source], shapes[source]
-                    inputs += 1
-            bases[inputs], classes[inputs] = sources[RESULT], FLAT
-            step(
-                loops[k].function, loops[k].data, inputs, address(bases), address(classes), count,
-                plan.aux, itemsize, plan.itemsize,
-            )  # fmt: skip
-    return 0
-
-
-@typed
-def run_kernel(operands, plan, result):
-    """Compute element by element."""
-    b = i8(operands[1].array)[ARRAY_DATA] if plan.operands > 1 else 0
-    c = i8(operands[2].array)[ARRAY_DATA] if plan.operands > 2 else 0
-    a, to = i8(operands.array)[ARRAY_DATA], i8(result)[ARRAY_DATA]
-    return call8(plan.loop, count_of(result), to, a, b, c, 0, 0, 0)
 
 
 @typed
@@ -352,7 +272,7 @@ def run(frame, operands, plan, result):
             call1(frame.feclearexcept, frame.fp_flags)
         run_ufunc(frame, operands, plan, result)
     elif loops == KERNEL:
-        run_kernel(operands, plan, result)
+        run_kernel(frame, operands, plan, result)
     elif loops == SUM:
         run_sum(frame, operands, plan, result)
     elif loops == GEMM:

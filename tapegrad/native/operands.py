@@ -3,7 +3,7 @@
 import math
 
 from tapegrad.kernels.memory import address, call0, call1, call2, call3, f4, f8, i4, i8, room_i8
-from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, WRITEABLE
+from tapegrad.kernels.sweep.sweep_abi import ALIGNED, ALIGNED_IN_C_ORDER, WRITEABLE
 from tapegrad.native.pyobjects import (
     ARRAY_BASE,
     ARRAY_DATA,
@@ -18,9 +18,13 @@ from tapegrad.native.pyobjects import (
     LOW_HALF,
     NDIM,
     REFUSED,
+    STRIDES,
     TYPE,
+    array_over,
+    call_python,
     count_of,
     decref,
+    dtype_of,
     floats_of,
     incref,
     int_value,
@@ -30,22 +34,23 @@ from tapegrad.native.pyobjects import (
 )
 from tapegrad.tape.tape import F4_SHAPE
 
-LARGE = 64  # beside the bytes of an element: the operands are large
-KNOWN_CONSTANTS = 256  # arrays of numbers that are kept, as in `tapegrad.dispatch.fast_path`
+# Beside the bytes of an element: the operands are large; some do not lie in C order.
+LARGE, STRIDED = 64, 128
+KNOWN_CONSTANTS = 256  # arrays of numbers that are kept, as in `tapegrad.dispatch.op_functions`
 UNREAD = 1  # in place of the Tensor
 NO_INDEX = -1
 
 
 @typed
-def on_tape(frame, tape, obj):
-    """Whether the place of a Tensor counts: on this tape, nowhere, or as a view that is current."""
+def is_current(frame, tape, obj, position):
+    """Whether a Tensor stands where it says: on this tape, nowhere, or as a view of what it was."""
     home = i8(obj)[frame.t_home]
     if home == frame.none or home == tape:
         return 1
     if i8(home)[TYPE] != frame.view_type:
         return 0
     view = i8(home)
-    if view[frame.v_tape] != tape or view[frame.v_frozen] != frame.empty_str:
+    if view[frame.v_tape] != tape and position > 0:
         return 0
     base = view[frame.v_base]
     if base == frame.none:
@@ -128,25 +133,60 @@ def is_small_complex(frame, array):
 
 
 @typed
+def is_strided(array):
+    """STRIDED for an array that does not lie in C order, 0 for others."""
+    return 0 if i4(array + FLAGS)[0] & ALIGNED_IN_C_ORDER == ALIGNED_IN_C_ORDER else STRIDED
+
+
+@typed
 def read_tensor(frame, tape, obj, operands, flags):
     """Read a Tensor into the first; how many bytes an element takes, or 0: native code has no plan
     for it, perhaps for how its array lies, if not as the flags say.
     """
-    if not on_tape(frame, tape, obj):
+    operands.position = int_value(frame, i8(obj)[frame.t_pos])
+    if not is_current(frame, tape, obj, operands.position):
         return 0
     array, short = i8(obj)[frame.t_a], int_value(frame, i8(obj)[frame.t_s])
     operands.tensor, operands.array = obj, array
     operands.shape = short if short >= -1 else F4_SHAPE - short
-    operands.position = int_value(frame, i8(obj)[frame.t_pos])
     if i4(array + FLAGS)[0] & flags != flags:
         return 0
+    strided = is_strided(array)
     if short == -1 and is_small_complex(frame, array):
         operands.shape = shape_number(frame, array)
-        return C16_SIZE if operands.shape != REFUSED else 0
+        return C16_SIZE | strided if operands.shape != REFUSED else 0
     if short == -1:
-        itemsize = size_of_large(frame, array) if flags == ALIGNED_IN_C_ORDER else 0
+        itemsize = 0 if strided else size_of_large(frame, array)
         return itemsize | LARGE if itemsize else 0
-    return F8_SIZE if short >= 0 else F4_SIZE
+    return (F8_SIZE if short >= 0 else F4_SIZE) | strided
+
+
+@typed
+def read_array(frame, obj, operands, itemsize):
+    """Read a small array of the caller's into the first, with a header of its own, which is then
+    held; 0 if it is none, or of another type than elements that take so many bytes.
+    """
+    if i8(obj)[TYPE] != frame.array_type or i8(obj)[ARRAY_DTYPE] != dtype_of(frame, itemsize):
+        return 0
+    if itemsize == C16_SIZE:
+        return 0
+    if i4(obj + FLAGS)[0] & ALIGNED != ALIGNED or count_of(obj) >= LARGE_COUNT:
+        return 0
+    shape, slots = shape_number(frame, obj), i8(obj)
+    if shape == REFUSED:
+        learnt = call_python(frame, frame.learn_shape, 1, obj, 0, 0)
+        if learnt == 0:
+            call0(frame.PyErr_Clear)
+        else:
+            decref(frame, learnt)
+        return 0
+    ndim, data = i4(obj + NDIM)[0], slots[ARRAY_DATA]
+    array = array_over(frame, obj, ndim, slots[ARRAY_SHAPE], slots[STRIDES], data)
+    if array == 0:
+        call0(frame.PyErr_Clear)
+        return 0
+    operands.tensor, operands.array, operands.shape, operands.position = 0, array, shape, 0
+    return 1
 
 
 @typed
@@ -168,23 +208,26 @@ def read_number(frame, obj, operands, itemsize):
 @typed
 def read_index(frame, tape, obj, dtype, operands):
     """Read a Tensor of truth values or places, a constant, into the first; 0 if it is none."""
-    if i8(obj)[TYPE] != frame.tensor_type or not on_tape(frame, tape, obj):
+    if i8(obj)[TYPE] != frame.tensor_type:
+        return 0
+    operands.position = int_value(frame, i8(obj)[frame.t_pos])
+    if not is_current(frame, tape, obj, operands.position):
         return 0
     array = i8(obj)[frame.t_a]
     flags = i4(array + FLAGS)[0]
     if i8(array)[ARRAY_DTYPE] != dtype or flags & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
         return 0
     operands.tensor, operands.array, operands.shape = obj, array, 0
-    operands.position = int_value(frame, i8(obj)[frame.t_pos])
     return 1 if operands.position == 0 else 0
 
 
 @typed
-def read_operands(frame, tape, given, count, operands, flags, index, dtype):
+def read_operands(frame, tape, given, count, operands, flags, arrays, index, dtype):
     """Read operands; how many bytes an element of them takes, or 0: native code has no plan.
 
-    With LARGE: each is large, or one number.  A Python number is of the Tensors' type.  `index`, or
-    NO_INDEX, is of another, `dtype`.  Whatever is returned, `release_operands` has to follow.
+    With LARGE: each is large, or one number.  A Python number is of the Tensors' type; with
+    `arrays` there may be arrays of this.  `index`, or NO_INDEX, is of another, `dtype`.  Whatever
+    is returned, `release_operands` has to follow.
     """
     sizes, whole = 0, 0
     for k in range(count):
@@ -201,15 +244,19 @@ def read_operands(frame, tape, given, count, operands, flags, index, dtype):
             if found & LARGE == 0 and operands[k].shape != 0:
                 whole = 1
             sizes |= found
-    itemsize = sizes & ~LARGE
+    itemsize = sizes & ~(LARGE | STRIDED)
     if (itemsize != C16_SIZE and itemsize != F8_SIZE and itemsize != F4_SIZE) or (
         sizes & LARGE and whole
     ):
         return 0
     for k in range(count):
-        unread = operands[k].tensor == UNREAD
-        if unread and not read_number(frame, i8(given)[k], operands[k], itemsize):
+        if operands[k].tensor != UNREAD or read_number(frame, i8(given)[k], operands[k], itemsize):
+            continue
+        if not arrays or not read_array(frame, i8(given)[k], operands[k], itemsize):
             return 0
+        if sizes & LARGE and operands[k].shape != 0:
+            return 0
+        sizes |= is_strided(operands[k].array)
     return sizes
 
 
@@ -261,11 +308,21 @@ def release_arrays(frame, count, operands):
 
 
 @typed
+def end_of(frame, array, last):
+    """Where the memory of an array begins, or with `last` where it ends."""
+    at = i8(array)[ARRAY_DATA] + (itemsize_of(frame, array) if last else 0)
+    for k in range(i4(array + NDIM)[0]):
+        reach = (i8(i8(array)[ARRAY_SHAPE])[k] - 1) * i8(i8(array)[STRIDES])[k]
+        if (reach > 0) == (last != 0):
+            at += reach
+    return at
+
+
+@typed
 def disjoint(frame, a, b):
-    """Whether two arrays in C order share no memory."""
-    at_a, at_b = i8(a)[ARRAY_DATA], i8(b)[ARRAY_DATA]
-    before = at_a + count_of(a) * itemsize_of(frame, a) <= at_b
-    return 1 if before or at_b + count_of(b) * itemsize_of(frame, b) <= at_a else 0
+    """Whether no element of two arrays stands between the first and the last of the other."""
+    before = end_of(frame, a, 1) <= end_of(frame, b, 0)
+    return 1 if before or end_of(frame, b, 1) <= end_of(frame, a, 0) else 0
 
 
 @typed

@@ -154,8 +154,11 @@ def plan_kernel(frame, row_at, code, operands, itemsize, plan):
     scalars = one_number(count, operands, like) if like != REFUSED else REFUSED
     if scalars == REFUSED or (plan.in_place and (like != 0 or row.is_boolean)):
         return REFUSED
+    if plan.strided and row.has_condition:
+        return REFUSED
     for k in range(count):
-        if row.numbers >> k & 1 and operands[k].tensor != 0:
+        given = operands[k].tensor != 0 or i4(operands[k].array + NDIM)[0] != 0
+        if row.numbers >> k & 1 and given:
             return REFUSED
     plan.loops = KERNEL
     if itemsize & LARGE:
@@ -188,7 +191,8 @@ def plan_elementwise(frame, row_at, operands, itemsize, plan):
     loops = address(row.loops_f4 if itemsize == F4_SIZE else row.loops)
     if UfuncLoop(loops).function == 0:
         return plan_kernel(frame, row_at, row.word & CODE_MASK, operands, itemsize, plan)
-    like, bits, length, shape, lengths = 0, 0, 0, operands.shape, 0
+    like, bits, length, shape = 0, 0, 0, operands.shape
+    lengths, specs, broadcast = 0, 0, 0
     if plan.operands == 2:
         if shape == second.shape:
             like = 1 if operands.tensor == 0 else 0
@@ -209,15 +213,22 @@ def plan_elementwise(frame, row_at, operands, itemsize, plan):
                 return REFUSED
             if like > 1:
                 like, lengths = 0, like
+            specs, broadcast = line.specs, 1
+            plan.strided |= bits & GENERAL
     if plan.in_place and (like or lengths or row.is_boolean):
         return REFUSED
-    scalar = row.scalar_loops & (OF_F4 if itemsize == F4_SIZE else OF_F8) and length == 0
+    if bits and not broadcast and count_of(operands[like].array) == 1:
+        bits = 0  # each is as large as the result
+    scalar = row.scalar_loops & (OF_F4 if itemsize == F4_SIZE else OF_F8) and not broadcast
     if scalar and count_of(operands[like].array) >= MIDDLE:
         return plan_kernel(frame, row_at, row.word & CODE_MASK, operands, itemsize, plan)
     plan.loops, plan.loop = UFUNC, loops
     plan.word, plan.shape, plan.aux = word_of(row_at, bits, itemsize), shape, length
     result_like(plan, row_at, operands[like].array, itemsize)
-    plan.short = frame.minus_one if row.is_boolean else i8(operands[like].tensor)[frame.t_s]
+    tensor, plan.extra = operands[like].tensor, specs
+    plan.short = i8(tensor)[frame.t_s] if tensor != 0 else 0
+    if row.is_boolean:
+        plan.short = frame.minus_one
     if lengths:
         plan.ndim, plan.lengths = i8(lengths)[0], lengths + 8
         plan.short = frame.minus_one if row.is_boolean else 0
@@ -286,7 +297,7 @@ def plan_sum(frame, row_at, code, operands, itemsize, plan):
 def plan_matmul(frame, row_at, operands, itemsize, plan):
     """Compute products of matrices or vectors."""
     second = operands[1]
-    if operands.tensor == 0 or second.tensor == 0:
+    if itemsize & LARGE:
         return REFUSED
     dtype = F4_TYPE if itemsize == F4_SIZE else C16_TYPE if itemsize == C16_SIZE else F8_TYPE
     line_at = line_of(frame, frame.matmuls, frame.learn_matmul, operands.shape, second.shape, dtype)

@@ -12,11 +12,11 @@ import sys
 
 from tapegrad.kernels.flags import typed_with
 from tapegrad.kernels.memory import address, call0, call1, call2, call3, call8, i4, i8, room_i8
-from tapegrad.kernels.sweep.sweep_abi import FIELDS, NO_DIGIT, ONE_DIGIT, SIZE_BITS
-from tapegrad.native.abi import Frame, Operand, Plan
+from tapegrad.kernels.sweep.sweep_abi import FIELDS, NO_DIGIT, ONE_DIGIT, SIZE_BITS, WRITEABLE
+from tapegrad.native.abi import Frame, Nest, Operand, Plan
 from tapegrad.tape.tape import CLASS_SHIFT, MODE_FAST, MODE_OFF
 
-typed = typed_with(frame=Frame, operands=Operand, plan=Plan)
+typed = typed_with(frame=Frame, nest=Nest, operands=Operand, plan=Plan)
 REFUSED = -1
 REFERENCES = 0  # which an object's first word counts
 IMMORTALS = sys.version_info >= (3, 12)  # objects whose count, in 32 bits, is negative
@@ -150,10 +150,32 @@ def tell_python(frame, function, count, a, b, c):
 
 
 @typed
-def array_of(frame, dtype, ndim, lengths):
-    """A new array, whose elements are not set yet, or 0 with an exception set."""
+def array_of(frame, dtype, ndim, lengths, strides):
+    """A new array, whose elements are not set yet, or 0 with an exception set.
+
+    `strides` is where its strides stand, or 0: it lies in C order.
+    """
     incref(dtype)
-    return call8(frame.PyArray_NewFromDescr, frame.array_type, dtype, ndim, lengths, 0, 0, 0, 0)
+    return call8(
+        frame.PyArray_NewFromDescr, frame.array_type, dtype, ndim, lengths, strides, 0, 0, 0
+    )
+
+
+@typed
+def array_over(frame, whole, ndim, lengths, strides, data):
+    """A new array over memory of another, which it keeps alive, or 0 with an exception set."""
+    dtype = i8(whole)[ARRAY_DTYPE]
+    incref(dtype)
+    array = call8(
+        frame.PyArray_NewFromDescr, frame.array_type, dtype, ndim, lengths, strides, data,
+        i4(whole + FLAGS)[0] & WRITEABLE, 0,
+    )  # fmt: skip
+    if array != 0:
+        incref(whole)
+        if call2(frame.PyArray_SetBaseObject, array, whole) & LOW_HALF != 0:
+            decref(frame, array)
+            return 0
+    return array
 
 
 @typed
@@ -167,7 +189,7 @@ def dtype_of(frame, itemsize):
 @typed
 def floats_of(frame, itemsize, ndim, lengths):
     """A new array of numbers, by the bytes of an element: see `array_of`."""
-    return array_of(frame, dtype_of(frame, itemsize), ndim, lengths)
+    return array_of(frame, dtype_of(frame, itemsize), ndim, lengths, 0)
 
 
 @typed

@@ -20,7 +20,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
 from tapegrad.native.abi import Frame
 from tapegrad.native.accumulate import copy, deliver
 from tapegrad.native.append import set_number
-from tapegrad.native.operands import on_tape
+from tapegrad.native.operands import is_current
 from tapegrad.native.pyobjects import (
     ARRAY_DATA,
     ARRAY_SHAPE,
@@ -63,9 +63,10 @@ def is_simple(frame, tape, root, weight):
         return 0
     if i8(frame.by_code)[COUNT] != i8(frame.known_at)[0]:
         return 0
-    if slots[TYPE] != frame.tensor_type or not on_tape(frame, tape, root):
+    if slots[TYPE] != frame.tensor_type:
         return 0
-    if int_value(frame, slots[frame.t_pos]) <= 0:
+    position = int_value(frame, slots[frame.t_pos])
+    if position <= 0 or not is_current(frame, tape, root, position):
         return 0
     if i8(weight)[TYPE] == frame.array_type:
         return 1

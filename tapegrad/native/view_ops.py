@@ -1,7 +1,6 @@
 """Make the views of a call, and their records."""
 
-from tapegrad.kernels.memory import address, call1, call2, call3, call8, i4, i8, room_i8
-from tapegrad.kernels.sweep.sweep_abi import WRITEABLE
+from tapegrad.kernels.memory import address, call1, call2, call3, i4, i8, room_i8
 from tapegrad.native.abi import (
     KEY_WORDS,
     CachedViews,
@@ -14,17 +13,17 @@ from tapegrad.native.abi import (
 )
 from tapegrad.native.append import append_record, input_codes, is_full
 from tapegrad.native.call_key import call_words, hash_of, line_of_call, line_to_learn
+from tapegrad.native.operands import is_current
 from tapegrad.native.pyobjects import (
     ARRAY_DATA,
     ARRAY_DTYPE,
     COUNT,
-    FLAGS,
     ITEMS,
-    LOW_HALF,
     NDIM,
     REFUSED,
     TYPE,
     array_of,
+    array_over,
     decref,
     hold_next,
     incref,
@@ -37,23 +36,6 @@ from tapegrad.tape.tape import MODE_OFF
 
 # How operations are recorded: not at all, on the tape, or so that nothing may be recorded later.
 NOT_RECORDING, RECORDING, INFERRING = range(3)
-
-
-@typed
-def is_current(frame, tape, obj, position):
-    """Whether a Tensor stands where it says: on this tape, nowhere, or as a view of what it was."""
-    home = i8(obj)[frame.t_home]
-    if home == frame.none or home == tape:
-        return 1
-    if i8(home)[TYPE] != frame.view_type:
-        return 0
-    view = i8(home)
-    if view[frame.v_tape] != tape and position > 0:
-        return 0
-    base = view[frame.v_base]
-    if base == frame.none:
-        return 1
-    return 1 if i8(base)[frame.t_pos] == view[frame.v_stamp] else 0
 
 
 @typed
@@ -90,20 +72,9 @@ def set_base(frame, tape, view, obj, parent, position, mode, plan_at):
 def view_array(frame, whole, record_at):
     """The array of a view, or 0 with an exception set."""
     seen = ViewRecord(record_at)
-    ndim = seen.ndim
     lengths = address(seen[1])
-    dtype = i8(whole)[ARRAY_DTYPE]
-    incref(dtype)
-    array = call8(
-        frame.PyArray_NewFromDescr, frame.array_type, dtype, ndim, lengths, lengths + 8 * ndim,
-        i8(whole)[ARRAY_DATA] + seen.start, i4(whole + FLAGS)[0] & WRITEABLE, 0,
-    )  # fmt: skip
-    if array != 0:
-        incref(whole)
-        if call2(frame.PyArray_SetBaseObject, array, whole) & LOW_HALF != 0:
-            decref(frame, array)
-            return 0
-    return array
+    start = i8(whole)[ARRAY_DATA] + seen.start
+    return array_over(frame, whole, seen.ndim, lengths, lengths + 8 * seen.ndim, start)
 
 
 @typed
@@ -167,7 +138,7 @@ def new_element(frame, tape, obj, whole, position, mode, size, record_at, plan_a
         return 0
     set_slot(frame, tensor, frame.t_home, i8(tape)[frame.tape_element])
     set_slot(frame, tensor, frame.t_s, plan[ViewPlan.short])
-    array = array_of(frame, i8(whole)[ARRAY_DTYPE], 0, record_at)
+    array = array_of(frame, i8(whole)[ARRAY_DTYPE], 0, record_at, 0)
     if array != 0:
         start = i8(whole)[ARRAY_DATA] + ViewRecord(record_at).start
         call3(frame.memcpy, i8(array)[ARRAY_DATA], start, size)
@@ -280,7 +251,7 @@ def learn_view(frame, function, given, named, line, words_at, count):
     """The same, where it will be known from then on."""
     length = room_i8(1)
     length[0] = count + 1
-    key = array_of(frame, frame.int64, 1, address(length))
+    key = array_of(frame, frame.int64, 1, address(length), 0)
     if key == 0:
         return 0
     key_words = i8(i8(key)[ARRAY_DATA])

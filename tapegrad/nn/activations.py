@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tapegrad.dispatch.fast_path import binary, ternary, unary
 from tapegrad.dispatch.inplace import run_inplace
+from tapegrad.dispatch.op_functions import binary, ternary, unary
 from tapegrad.functions import arithmetic, axis, compositions, elementwise, random
 from tapegrad.functions.activations import _prelu
 from tapegrad.functions.arguments import as_input, floating, one_dim

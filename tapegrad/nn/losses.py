@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from tapegrad.base.abstract_array import everything
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.fast_path import binary
+from tapegrad.dispatch.op_functions import binary
 from tapegrad.functions.arguments import as_input, ordered, same_and_large
 from tapegrad.functions.arithmetic import clamp, where
 from tapegrad.functions.arithmetic import sub as minus

@@ -25,7 +25,7 @@ import numpy as np
 from tapegrad.base.native_arrays import refuse_operand
 from tapegrad.numpy_face.common import CALLS, HANDLERS, PAIRS, SHORT
 from tapegrad.numpy_face.methods import METHODS
-from tapegrad.tensor import F8, Tensor, wrap_operand
+from tapegrad.tensor import F8, Tensor
 
 # Operands that every function takes as they are.
 PLAIN = frozenset((Tensor, np.ndarray, bool, int, float, np.float64, np.float32, np.int64, np.bool))
@@ -53,11 +53,8 @@ def array_ufunc(
 
 
 def _short(x: Any) -> Any:
-    """What stands beside a float64 Tensor, as the fast path takes it."""
-    kind = type(x)
-    if kind is np.ndarray:
-        return wrap_operand(x) if x.dtype is F8 else x
-    return float(x) if kind is np.float64 else x
+    """What stands beside a float64 Tensor, as native code takes it."""
+    return float(x) if type(x) is np.float64 else x
 
 
 def array_function(

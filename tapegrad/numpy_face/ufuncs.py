@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.base.native_arrays import refuse_operand
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.fast_path import binary, unary
+from tapegrad.dispatch.op_functions import binary, unary
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import products, shapes

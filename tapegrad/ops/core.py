@@ -143,7 +143,7 @@ class Op(Facets):
         self.named = grad_name
         self.view = view
         self.variadic = variadic
-        self.short: Any = None  # its fast path on Tensors: `fast_path`, then `native.install`
+        self.short: Any = None  # its entry, by `dispatch.op_functions`, then `native.install`
         for facet, value in facets.items():
             setattr(self, facet, value)
         if kind == LINEAR and not self.complex:

@@ -23,8 +23,8 @@ from tapegrad.base import compile_stages
 from tapegrad.base.text_tables import counted, html_table, text_table
 from tapegrad.compiler.front.jitted import Jitted
 from tapegrad.dispatch import dispatch, inplace, views
-from tapegrad.dispatch.fast_path import as_operand
 from tapegrad.dispatch.native_calls import native_calls
+from tapegrad.dispatch.op_functions import as_operand
 from tapegrad.functions import sum_mean_fast
 from tapegrad.native import install
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code

@@ -21,7 +21,7 @@ from tapegrad.compiler.trace.repeated_calls import called_like
 from tapegrad.compiler.trace.trace import Plan, Trace, Untraceable, announce_long
 from tapegrad.compiler.trace.traced_storage import TracedStorage, TracedView, outside
 from tapegrad.dispatch.dispatch import called, promoted
-from tapegrad.dispatch.fast_path import public, traced
+from tapegrad.dispatch.op_functions import public, traced
 from tapegrad.functions.indexing import simple_index
 from tapegrad.lift.levels import Level, below
 from tapegrad.lift.lifted_tensor import Lifted, attach_view, become

@@ -1,0 +1,147 @@
+"""The public functions of elementwise operations, whole reductions and matrix products.
+
+`unary`, `binary` and `matmul` build the public function of an operation, which calls `Op.short`.
+That is a function that goes to `dispatch.run` at first; compiled code takes its place once it is
+available (see `native.install`), and falls back to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.base.abstract_array import AbstractArray
+from tapegrad.base.native_arrays import native_array, refuse_operand
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.native_calls import native_calls
+from tapegrad.dispatch.numpy_semantics import numpys
+from tapegrad.ops.core import NO_PARAMS, Op
+from tapegrad.tape.tape import current
+from tapegrad.tensor import F8, Tensor
+
+# The functions that only call an operation's `short`, and whether their operands are swapped.
+public: dict[Callable[..., Any], tuple[Op, bool]] = {}
+reductions: dict[Op, Callable[[int, bool], tuple[int, int, Any]]] = {}
+constants: dict[float, np.ndarray] = {}
+constants_f4: dict[float, np.ndarray] = {}
+
+
+def constant(value: float) -> np.ndarray:
+    """A 0-d float64 array, from a cache of the last few hundred: loops repeat constants."""
+    found = constants.get(value) if value else None
+    if found is None:
+        found = np.array(value, F8)
+        found.flags.writeable = False
+        if value:
+            if len(constants) > 256:
+                constants.clear()
+            constants[value] = found
+    return found
+
+
+def as_operand(x: Any) -> Any:
+    """An operand for the general path: a Tensor, an array or a number; a list is an array."""
+    if isinstance(x, (Tensor, bool, int, float, complex)) or type(x) is AbstractArray:
+        return x
+    if isinstance(x, (np.ndarray, np.generic)):
+        if type(x) is not np.ndarray and isinstance(x, np.ndarray):
+            refuse_operand(type(x))
+        return native_array(x, "")
+    if isinstance(x, (list, tuple)) and numpys():
+        array = np.asarray(x)
+        if array.dtype.kind in "biufc":
+            return array
+    raise TypeError(
+        f"an operand must be a Tensor, a NumPy array or a number, got {type(x).__name__}"
+    )
+
+
+def general(op: Op, *given: Any) -> Tensor:
+    """Run an elementwise operation on the general path, or have a trace record it."""
+    found = traced(op, given, NO_PARAMS, 3)
+    return run(op, tuple([as_operand(x) for x in given]), {}) if found is None else found
+
+
+def traced(op: Op, given: tuple[Any, ...], params: dict[str, Any], above: int = 2) -> Tensor | None:
+    """What an operation gives under a trace that records it at once, if it does.
+
+    So many callers are the library's.
+    """
+    levels = current.tape.levels
+    if not levels or not levels[-1].traces:
+        return None
+    found: Tensor | None = levels[-1].quick(op, given, params, above)
+    return found
+
+
+def _set_short(op: Op, short: Callable[..., Any]) -> None:
+    """Give an operation its `short`, which compiled code may take the place of."""
+    op.short = short
+    if native_calls.new_op is not None:
+        native_calls.new_op(op)
+
+
+def unary(op: Op) -> Callable[[Any], Tensor]:
+    """The function `op(input)` for an elementwise operation of one operand."""
+    _set_short(op, lambda input: general(op, input))
+
+    def function(input: Any) -> Any:
+        return op.short(input)
+
+    public[function] = op, False
+    return function
+
+
+def binary(op: Op) -> Callable[[Any, Any], Tensor]:
+    """The function `op(input, other)` for an elementwise operation of two operands."""
+    _set_short(op, lambda input, other: general(op, input, other))
+    return _of_two(op)
+
+
+def ternary(op: Op) -> None:
+    """Give an operation of three operands an entry."""
+    _set_short(op, lambda a, b, c: general(op, a, b, c))
+
+
+def _of_two(op: Op) -> Callable[[Any, Any], Any]:
+    def function(input: Any, other: Any) -> Any:
+        return op.short(input, other)
+
+    public[function] = op, False
+    return function
+
+
+def whole(
+    op: Op, short: Callable[[Tensor], Tensor], plan: Callable[[int, bool], tuple[int, int, Any]]
+) -> None:
+    """Say how a sum or mean of everything is made, and what follows from a shape, if in float64.
+
+    That is the word of the record, its AUX and what it keeps.
+    """
+    reductions[op] = plan
+    _set_short(op, short)
+
+
+def flipped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The same with operands swapped, for a reflected operator."""
+
+    def operator(self: Tensor, other: Any) -> Any:
+        return function(other, self)
+
+    if function in public:
+        public[operator] = public[function][0], True
+    return operator
+
+
+def matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+    """The function of products of matrices and vectors."""
+
+    def short(input: Any, other: Any) -> Tensor:
+        plain = type(other) is np.ndarray or (type(input) is Tensor and type(other) is Tensor)
+        found = None if plain else traced(op, (input, other), NO_PARAMS)
+        return otherwise(input, other) if found is None else found
+
+    _set_short(op, short)
+    return _of_two(op)
