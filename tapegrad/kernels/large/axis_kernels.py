@@ -36,6 +36,27 @@ def add_up(n, x_at, out_at, p3, p4, p5, p6, p7):
     return 0
 
 
+def add_pairs_up(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The sum of n pairs, which is that of complex numbers."""
+    x, out = pointer(x_at), pointer(out_at)
+    real = imag = zero
+    for first in range(0, n, GROUP):
+        last = min(first + GROUP, n)
+        group_r = group_i = zero
+        for start in range(first, last, BLOCK):
+            r = i = zero
+            for k in range(start, min(start + BLOCK, last)):
+                r = plus(r, x[2 * k])
+                i = plus(i, x[2 * k + 1])
+            group_r += r
+            group_i += i
+        real += group_r
+        imag += group_i
+    out[0] = real
+    out[1] = imag
+    return 0
+
+
 def add_four_up(n, x_at, step, out_at, p4, p5, p6, p7):
     """The sums of four rows, `step` bytes apart: what ends one sum overlaps with the others."""
     x0, x1 = pointer(x_at), pointer(x_at + step)

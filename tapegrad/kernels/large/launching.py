@@ -24,10 +24,10 @@ def loop(name: str, x: Array) -> Any:
     return kernels.loop(name, "f8" if x.itemsize == 8 else "f4")
 
 
-def known(x: Any, least: int = COMPILED) -> bool:
-    """Whether an array is large, of a real type and in C order."""
+def known(x: Any, least: int = COMPILED, types: str = "df") -> bool:
+    """Whether an array is large, of a real type, or one of `types`, and in C order."""
     return (
-        type(x) is np.ndarray and x.size >= least and x.dtype.char in "df" and x.flags.c_contiguous
+        type(x) is np.ndarray and x.size >= least and x.dtype.char in types and x.flags.c_contiguous
     )
 
 
@@ -83,7 +83,7 @@ def fold(
 
 def row_totals(name: str, x: Array, rows: int, n: int, combine: Any) -> Array:
     """For each row what a loop makes of it."""
-    kernel, size = loop(name, x), x.itemsize
+    kernel, size = loop(name, x.real), x.itemsize
     threads = large_elementwise.get_num_threads()
     if rows > 1 or threads == 1 or n < 2 * large_elementwise.SPLIT:
         out = np.empty(rows, x.dtype)
@@ -120,6 +120,8 @@ def pair_total(name: str, a: Array, b: Array) -> Any:
 
 def row_sums(x: Array, rows: int, n: int) -> Array:
     """The sum of each row."""
+    if x.dtype.kind == "c":
+        return row_totals("add_pairs_up", x, rows, n, np.add)
     fours = rows // 4 if n <= GROUP else 0
     if fours < 4:
         return row_totals("add_up", x, rows, n, np.add)
@@ -134,6 +136,8 @@ def row_sums(x: Array, rows: int, n: int) -> Array:
 
 def column_sums(x: Array, outer: int, rows: int, n: int) -> Array:
     """The sums over the middle of (outer, rows, n)."""
+    if x.dtype.kind == "c":
+        return column_sums(x.view(x.real.dtype), outer, rows, 2 * n).view(x.dtype)
     kernel = loop("add_columns", x)
     size = x.itemsize
     group = min(rows, max(TOGETHER, int(rows**0.5)))

@@ -20,12 +20,13 @@ from tapegrad.kernels.large.launching import (  # fmt: skip
 )
 from tapegrad.ops.reduce import remaining
 
+SUMMED = "dfDF"  # complex numbers are added up as their parts are
 LONG = 256  # rows that are added up one by one before their sums are
 
 
 def total(x: Array, dim: tuple[int, ...]) -> Array | None:
     """The sum over neighbouring dimensions, or the first ones and the last ones, flat."""
-    if not known(x):
+    if not known(x, types=SUMMED):
         return None
     found = blocks(x.shape, dim)
     if found is None:
@@ -103,7 +104,7 @@ def others_prod(x: Array, *, dim: int) -> Any:
 
 def sum_to(x: Array, *, shape: tuple[int, ...]) -> Any:
     """Add up the dimensions along which an array of `shape` would be broadcast."""
-    if not known(x) or x.shape == shape:
+    if not known(x, types=SUMMED) or x.shape == shape:
         return None
     extra = x.ndim - len(shape)
     axes = tuple(

@@ -297,6 +297,19 @@ def test_the_loop_that_a_row_names_exists(function):
     assert callable(loop_of(function.loop))
 
 
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_complex_numbers_are_added_up_as_their_parts_are(threads, dtype, monkeypatch):
+    monkeypatch.setattr(large_elementwise, "SPLIT", 1 << 13)
+    monkeypatch.setattr(large_elementwise, "_threads", threads)
+    x = (V[:64000] + 1j * V[-64000:]).astype(dtype).reshape(40, 50, 32)
+    for dim in ((0, 1, 2), (0,), (1,), (1, 2), (0, 2)):
+        for function in (reduce_loops.sum, reduce_loops.mean):
+            found = function(x, dim=dim, keepdim=False)
+            expected = getattr(x.astype("c16"), function.__name__)(dim)
+            close(found, np.asarray(expected, dtype), 1e-5 if dtype == "c8" else 1e-13)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("shape", [(64, 6, 8, 8), (3000, 5, 2), (9, 4, 3, 400), (2, 7, 5, 300)])
 def test_sums_around_the_dimensions_that_stay(shape, dtype):
