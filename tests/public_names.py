@@ -19,7 +19,7 @@ if __name__ == "__main__":  # rows alone: what `tapegrad` makes of new ones is n
     sys.modules["tapegrad"].__path__ = [str(PACKAGE)]
 
 import tapegrad  # noqa: E402 - after what stands in for it
-from tapegrad.ops import bessel, elementwise, logic, reduce, special  # noqa: E402
+from tapegrad.ops import bessel, elementwise, incomplete, logic, reduce, special  # noqa: E402
 from tapegrad.ops.core import Op  # noqa: E402
 from tapegrad.ops.families import by_code  # noqa: E402
 
@@ -29,7 +29,8 @@ OPERATIONS = PACKAGE.parent / "docs" / "operations.md"
 README = PACKAGE.parent / "README.md"
 NAMESPACES = {"": PACKAGE / "__init__.py", "special": PACKAGE / "special" / "__init__.py"}
 FAMILIES = {
-    "e": elementwise, "logic": logic, "special": special, "bessel": bessel, "reduce": reduce,
+    "e": elementwise, "logic": logic, "special": special, "incomplete": incomplete,
+    "bessel": bessel, "reduce": reduce,
 }  # fmt: skip
 WIDTH = 100
 UNLISTED = {"Any", "missing", "annotations", "*"}  # imported for the module itself
@@ -40,7 +41,7 @@ HEADS = {
         '''"""Elementwise functions: written from the rows by `python -m tests.public_names`."""
 
 from tapegrad.functions.row_functions import of_one, of_two
-from tapegrad.ops import bessel, logic, special
+from tapegrad.ops import bessel, incomplete, logic, special
 from tapegrad.ops import elementwise as e
 ''',
         ("of_one", "of_two"),

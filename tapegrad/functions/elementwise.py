@@ -1,7 +1,7 @@
 """Elementwise functions: written from the rows by `python -m tests.public_names`."""
 
 from tapegrad.functions.row_functions import of_one, of_two
-from tapegrad.ops import bessel, logic, special
+from tapegrad.ops import bessel, incomplete, logic, special
 from tapegrad.ops import elementwise as e
 
 eq = of_two(e.eq, __name__)
@@ -71,8 +71,6 @@ log_ndtr = of_one(special.log_ndtr, __name__)
 lgamma = of_one(special.lgamma, __name__)
 digamma = of_one(special.digamma, __name__)
 zeta = of_two(special.zeta, __name__)
-igamma = of_two(special.igamma, __name__)
-igammac = of_two(special.igammac, __name__)
 i0 = of_one(special.i0, __name__)
 i1 = of_one(special.i1, __name__)
 i0e = of_one(special.i0e, __name__)
@@ -104,3 +102,5 @@ bitwise_xor = of_two(logic.bitwise_xor, __name__)
 bitwise_not = of_one(logic.bitwise_not, __name__)
 bitwise_left_shift = of_two(logic.bitwise_left_shift, __name__)
 bitwise_right_shift = of_two(logic.bitwise_right_shift, __name__)
+igamma = of_two(incomplete.igamma, __name__)
+igammac = of_two(incomplete.igammac, __name__)

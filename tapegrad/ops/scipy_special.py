@@ -21,9 +21,11 @@ from tapegrad.ops.elementwise import (
     eq,
     exp,
     expm1,
+    gt,
     log,
     log1p,
     lt,
+    mul,
     pow,
     sign,
     sin,
@@ -31,7 +33,13 @@ from tapegrad.ops.elementwise import (
     where,
 )
 from tapegrad.ops.elementwise import abs as abs_
-from tapegrad.ops.special import digamma, gamma_density, lgamma, series, sinc
+from tapegrad.ops.incomplete import (
+    beta_logit_slope_a,
+    beta_logit_slope_b,
+    gamma_density,
+    gamma_log_slope,
+)
+from tapegrad.ops.special import digamma, lgamma, series, sinc
 
 ORDERS = (range(1, 4), POSITIVE)
 # Power series, each of a quotient that is 0 / 0 at 0: log(1 - u) / u, and the derivatives of Box
@@ -52,6 +60,27 @@ def _none_in(name: str, argument: str) -> NotImplementedYet:
 def _beta_density(a: Any, b: Any, x: Any) -> Any:
     """That of the beta distribution."""
     return exp((a - 1) * log(x) + (b - 1) * log1p(-x) - betaln(a, b))
+
+
+def _betaincc_slope(row: Op, a: Any, b: Any, x: Any) -> Any:
+    """That of `betaincc` in a parameter; at 0 and 1 it is 0."""
+    slope = row(a, b, x) * exp(a * log(x) + b * log1p(-x) - betaln(a, b))
+    return where(mul(gt(x, 0), lt(x, 1)), slope, 0.0)
+
+
+def _beta_quantile_slope(row: Op, a: Any, b: Any, x: Any) -> Any:
+    """How the quantile x moves with a parameter; one that is rounded to 0 or 1 does not."""
+    left = x * (1 - x)
+    return where(gt(left, 0), left * row(a, b, x), 0.0)
+
+
+def _t_slope(df: Any, t: Any) -> Any:
+    """How the quantile t moves with df, df / (df + t * t) being one of the beta distribution."""
+    u = t * t
+    near = -beta_logit_slope_b(0.5, 0.5 * df, u / (df + u))
+    far = beta_logit_slope_a(0.5 * df, 0.5, df / (df + u))
+    slope = 0.5 * t * (1 / df - 0.5 * where(lt(u, df), near, far))
+    return where(eq(t, 0), 0.0, slope)
 
 
 def _t_density(df: Any, t: Any) -> Any:
@@ -84,6 +113,36 @@ def _inverse_box_cox_slope(x: Any, power: Any, log_y: Any) -> Any:
     return x * x * where(lt(abs_(t), NEAR), series(t, INVERSE_BOX_COX), far)
 
 
+def _no_second(name: str) -> NotImplementedYet:
+    return NotImplementedYet(
+        f"the second derivative of `scipy.special.{name}` in its parameter is not implemented"
+    )
+
+
+# The derivatives in m are integrals of Carlson's (https://dlmf.nist.gov/19.25.i): a difference of F
+# and E, over m, loses its digits near 0.  Whole turns of pi add those of the complete integrals.
+_rd, _hyp2f1 = Lazy("elliprd"), Lazy("hyp2f1")
+
+
+def _by_turns(phi: Any, period: Any) -> tuple[Any, Any, Any]:
+    """The sine and the squared cosine of phi within half a turn, and what the other turns give."""
+    turns = np.round(phi / math.pi)
+    rest = phi - turns * math.pi
+    return np.sin(rest), np.square(np.cos(rest)), np.where(turns == 0, 0.0, 2 * turns * period)
+
+
+def _ellipkinc_slope(phi: Any, m: Any, out: Any = None) -> Any:
+    with np.errstate(all="ignore"):
+        s, c2, rest = _by_turns(phi, math.pi / 8 * _hyp2f1(0.5, 0.5, 2.0, m) / (1 - m))
+        return np.asarray(s**3 / 6 * _rd(c2, 1.0, 1 - m * s * s) + rest, np.result_type(phi, m))
+
+
+def _ellipeinc_slope(phi: Any, m: Any, out: Any = None) -> Any:
+    with np.errstate(all="ignore"):
+        s, c2, rest = _by_turns(phi, -math.pi / 8 * _hyp2f1(0.5, 1.5, 2.0, m))
+        return np.asarray(rest - s**3 / 6 * _rd(c2, 1 - m * s * s, 1.0), np.result_type(phi, m))
+
+
 def _part(name: str, k: int) -> Any:
     """One of the results of a ufunc that has several."""
     ufunc = Lazy(name)
@@ -109,26 +168,31 @@ betaln: Op = scipy_row("betaln", Lazy("betaln"), domain=POSITIVE,
                        a=lambda a, b: digamma(a) - digamma(a + b),
                        b=lambda a, b: digamma(b) - digamma(a + b))
 betainc = scipy_row("betainc", Lazy("betainc"), domain=(POSITIVE, POSITIVE, (0.1, 0.9)),
-                    a=_none_in("betainc", "parameters"), b=_none_in("betainc", "parameters"),
+                    a=lambda a, b, x: -_betaincc_slope(beta_logit_slope_a, a, b, x),
+                    b=lambda a, b, x: -_betaincc_slope(beta_logit_slope_b, a, b, x),
                     x=_beta_density)
 betaincc = scipy_row("betaincc", Lazy("betaincc"), domain=(POSITIVE, POSITIVE, (0.1, 0.9)),
-                     a=_none_in("betaincc", "parameters"), b=_none_in("betaincc", "parameters"),
+                     a=lambda a, b, x: _betaincc_slope(beta_logit_slope_a, a, b, x),
+                     b=lambda a, b, x: _betaincc_slope(beta_logit_slope_b, a, b, x),
                      x=lambda a, b, x: -_beta_density(a, b, x))
 betaincinv = scipy_row("betaincinv", Lazy("betaincinv"), domain=(POSITIVE, POSITIVE, (0.1, 0.9)),
-                       a=_none_in("betaincinv", "parameters"),
-                       b=_none_in("betaincinv", "parameters"),
+                       a=lambda a, b, y: _beta_quantile_slope(beta_logit_slope_a, a, b, y),
+                       b=lambda a, b, y: _beta_quantile_slope(beta_logit_slope_b, a, b, y),
                        q=lambda a, b, y: 1 / _beta_density(a, b, y))
-gammaincinv = scipy_row("gammaincinv", Lazy("gammaincinv"), domain=(range(1, 4), (0.1, 0.9)),
-                        a=_none_in("gammaincinv", "parameter"),
+betainccinv = scipy_row("betainccinv", Lazy("betainccinv"), domain=(POSITIVE, POSITIVE, (0.1, 0.9)),
+                        a=lambda a, b, y: _beta_quantile_slope(beta_logit_slope_a, a, b, y),
+                        b=lambda a, b, y: _beta_quantile_slope(beta_logit_slope_b, a, b, y),
+                        q=lambda a, b, y: -1 / _beta_density(a, b, y))
+gammaincinv = scipy_row("gammaincinv", Lazy("gammaincinv"), domain=(POSITIVE, (0.1, 0.9)),
+                        a=lambda a, y: where(gt(y, 0), y * gamma_log_slope(a, y), 0.0),
                         q=lambda a, y: 1 / gamma_density(a, y))
-gammainccinv = scipy_row("gammainccinv", Lazy("gammainccinv"), domain=(range(1, 4), (0.1, 0.9)),
-                         a=_none_in("gammainccinv", "parameter"),
+gammainccinv = scipy_row("gammainccinv", Lazy("gammainccinv"), domain=(POSITIVE, (0.1, 0.9)),
+                         a=lambda a, y: where(gt(y, 0), y * gamma_log_slope(a, y), 0.0),
                          q=lambda a, y: -1 / gamma_density(a, y))
-stdtr = scipy_row("stdtr", Lazy("stdtr"), domain=(range(1, 4), (-2.0, 2.0)),
-                  df=_none_in("stdtr", "degrees of freedom"), t=_t_density)
-stdtrit = scipy_row("stdtrit", Lazy("stdtrit"), domain=(range(1, 4), (0.1, 0.9)),
-                    df=_none_in("stdtrit", "degrees of freedom"),
-                    q=lambda df, y: 1 / _t_density(df, y))
+stdtr = scipy_row("stdtr", Lazy("stdtr"), domain=(POSITIVE, (-2.0, 2.0)),
+                  df=lambda df, t: -_t_slope(df, t) * _t_density(df, t), t=_t_density)
+stdtrit = scipy_row("stdtrit", Lazy("stdtrit"), domain=((2.0, 4.0), (0.1, 0.9)),
+                    df=lambda df, y: _t_slope(df, y), q=lambda df, y: 1 / _t_density(df, y))
 binom = scipy_row("binom", Lazy("binom"), domain=((3.0, 5.0), POSITIVE),
                   n=lambda n, k, y: y * (digamma(n + 1) - digamma(n - k + 1)),
                   k=lambda n, k, y: y * (digamma(n - k + 1) - digamma(k + 1)))
@@ -189,10 +253,18 @@ ellipe = scipy_row("ellipe", Lazy("ellipe"), domain=UNIT,
                    x=lambda x: -math.pi / 8 * hyp2f1(0.5, 1.5, 2.0, x))
 ellipkinc = scipy_row("ellipkinc", Lazy("ellipkinc"), domain=UNIT,
                       phi=lambda phi, m: 1 / sqrt(1 - m * sin(phi) * sin(phi)),
-                      m=_none_in("ellipkinc", "parameter"))
+                      m=lambda phi, m: ellipkinc_slope(phi, m))
 ellipeinc = scipy_row("ellipeinc", Lazy("ellipeinc"), domain=UNIT,
                       phi=lambda phi, m: sqrt(1 - m * sin(phi) * sin(phi)),
-                      m=_none_in("ellipeinc", "parameter"))
+                      m=lambda phi, m: ellipeinc_slope(phi, m))
+ellipkinc_slope: Op = elementwise(
+    "ellipkinc_slope", _ellipkinc_slope, domain=UNIT, to_float=True,
+    phi=lambda phi, m: 0.5 * sin(phi) * sin(phi) * pow(1 - m * sin(phi) * sin(phi), -1.5),
+    m=_no_second("ellipkinc"))
+ellipeinc_slope: Op = elementwise(
+    "ellipeinc_slope", _ellipeinc_slope, domain=UNIT, to_float=True,
+    phi=lambda phi, m: -0.5 * sin(phi) * sin(phi) / sqrt(1 - m * sin(phi) * sin(phi)),
+    m=_no_second("ellipeinc"))
 spence = scipy_row("spence", Lazy("spence"), x=_spence_slope, domain=POSITIVE,
                    singular="The derivative is -infinite at 0.")
 boxcox = scipy_row("boxcox", Lazy("boxcox"), domain=POSITIVE, x=lambda x, power: pow(x, power - 1),
@@ -213,9 +285,9 @@ cosine_integral = elementwise("cosine_integral", _part("sici", 1), x=lambda x: c
                               domain=POSITIVE, ordered=True, to_float=True,
                               singular="It is -infinite at 0, and NaN below.")
 ROWS = (
-    gamma, rgamma, loggamma, gammasgn, beta, betaln, betainc, betaincc, betaincinv, gammaincinv,
-    gammainccinv, stdtr, stdtrit, binom, poch, rel_entr, kl_div, erfcinv, erfi, dawsn, exp10, exp1,
-    expi, expn, jv, yv, yn, iv, ive, kv, kve, kn, hyp1f1,
+    gamma, rgamma, loggamma, gammasgn, beta, betaln, betainc, betaincc, betaincinv, betainccinv,
+    gammaincinv, gammainccinv, stdtr, stdtrit, binom, poch, rel_entr, kl_div, erfcinv, erfi, dawsn,
+    exp10, exp1, expi, expn, jv, yv, yn, iv, ive, kv, kve, kn, hyp1f1,
     hyp0f1, hyp2f1, ellipk, ellipkm1, ellipe, ellipkinc, ellipeinc, spence, boxcox, boxcox1p,
     inv_boxcox, inv_boxcox1p,
 )

@@ -121,11 +121,6 @@ def _lgamma(x: Any, out: Any = None) -> Any:
     return y
 
 
-def gamma_density(a: Any, x: Any) -> Any:
-    """That of the gamma distribution of shape a."""
-    return exp(xlogy(a - 1, x) - x - lgamma(a))
-
-
 def _trigamma(x: Any, out: Any = None) -> Any:
     return np.asarray(_zeta(2, x))
 
@@ -204,19 +199,6 @@ zeta: Op = elementwise(
     namespace="special",
     example=("tg.special.zeta(tg.tensor(2.0), tg.tensor(1.0))", "tensor(1.6449)"),
     singular="It is infinite at s = 1, and at whole numbers q from 0 down; NaN where s < 1.",
-)
-igamma = elementwise(
-    "igamma", Lazy("gammainc"), a=_none_in_first("igamma"), x=gamma_density,
-    domain=(range(1, 4), POSITIVE), to_float=True, in_c=True, inplace=True,
-    doc="The regularized lower incomplete gamma function.",
-    example=("tg.igamma(tg.tensor(1.0), tg.tensor(1.0))", "tensor(0.6321)"),
-)
-igammac = elementwise(
-    "igammac", Lazy("gammaincc"), a=_none_in_first("igammac"),
-    x=lambda a, x: -gamma_density(a, x),
-    domain=(range(1, 4), POSITIVE), to_float=True, in_c=True, inplace=True,
-    doc="The regularized upper incomplete gamma function: 1 - `igamma`.",
-    example=("tg.igammac(tg.tensor(1.0), tg.tensor(1.0))", "tensor(0.3679)"),
 )
 i0: Op = elementwise("i0", Lazy("i0"), x=lambda x: i1(x),
                      scalar="vmath.i0({0})", to_float=True, inplace=True, loop="f8 f4 scalar",

@@ -31,6 +31,7 @@ NO_LOOP = (
     "scatter_prod window_argmax window_spread window_sum"
 )
 SCIPY = (
+    "beta_logit_slope_a beta_logit_slope_b ellipeinc_slope ellipkinc_slope gamma_log_slope "
     "airy_ai airy_ai_slope chebyshev_polynomial_t chebyshev_polynomial_u cosine_integral "
     "gegenbauer hermite_polynomial_h hermite_polynomial_he laguerre laguerre_polynomial_l "
     "legendre_polynomial_p polygamma sampled_product sine_integral sines sparse_product "

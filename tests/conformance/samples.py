@@ -80,11 +80,19 @@ CHIEF = {  # enough for float32
 }
 
 
+# Their first derivative in a parameter has none.
+FIRST_ORDER = frozenset(
+    "igamma igammac betainc betaincc betaincinv betainccinv gammaincinv gammainccinv stdtr stdtrit "
+    "ellipkinc ellipeinc".split()
+)
+
+
 def of_shapes(op: Op, shapes: Any) -> Sample:
     """A sample of an elementwise row in given shapes."""
     shares = zip(domains(op), shapes, values(*shapes, domain=(0.0, 1.0)), strict=True)
     operands = tuple(placed(*share) for share in shares)
-    return Sample(" ".join(str(s).replace(" ", "") for s in shapes), operands)
+    orders = 1 if op.name in FIRST_ORDER else 2
+    return Sample(" ".join(str(s).replace(" ", "") for s in shapes), operands, orders=orders)
 
 
 def placed(domain: Any, shape: Any, shares: Any) -> Any:

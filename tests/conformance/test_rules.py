@@ -203,9 +203,10 @@ LEFT_TO_NUMPY = frozenset(
     "bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 "
     "scaled_modified_bessel_k1 gegenbauer laguerre chebyshev_polynomial_t chebyshev_polynomial_u "
     "legendre_polynomial_p laguerre_polynomial_l hermite_polynomial_h hermite_polynomial_he "
-    "airy_ai_slope gamma rgamma loggamma beta betaln betainc betaincc betaincinv "
+    "airy_ai_slope gamma rgamma loggamma beta betaln betainc betaincc betaincinv betainccinv "
     "gammaincinv gammainccinv stdtr stdtrit binom poch expn jv "
-    "yv yn iv ive kv kve kn hyp1f1 hyp0f1 hyp2f1 ellipk ellipkm1 ellipe ellipkinc ellipeinc".split()
+    "yv yn iv ive kv kve kn hyp1f1 hyp0f1 hyp2f1 ellipk ellipkm1 ellipe ellipkinc ellipeinc "
+    "gamma_log_slope beta_logit_slope_a beta_logit_slope_b ellipkinc_slope ellipeinc_slope".split()
 )
 
 

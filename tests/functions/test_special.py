@@ -156,13 +156,13 @@ def test_integers_have_no_decimals():
 
 def test_a_derivative_that_is_missing_is_an_error():
     """Asked for in any way; that in the other argument is there."""
-    for function, first in ((tg.igamma, 1.5), (tg.special.gammaincc, 0.5), (tg.special.zeta, 2.5)):
-        a, x = tg.tensor(first, requires_grad=True), tg.tensor(0.7, requires_grad=True)
-        (found,) = tg.autograd.grad(function(a, x), x)
-        assert found.item() == pytest.approx(tg.grad(lambda x: function(first, x))(0.7), rel=1e-14)  # noqa: B023
-        for transform in (tg.grad, tg.jacfwd, lambda f: tg.jit(tg.grad(f))):
-            with pytest.raises(NotImplementedError, match="has no derivative in its first argum"):
-                transform(lambda a: function(a, 0.7))(first)  # noqa: B023
+    a, x = tg.tensor(2.5, requires_grad=True), tg.tensor(0.7, requires_grad=True)
+    (found,) = tg.autograd.grad(tg.special.zeta(a, x), x)
+    expected = tg.grad(lambda x: tg.special.zeta(2.5, x))(0.7)
+    assert found.item() == pytest.approx(expected, rel=1e-14)
+    for transform in (tg.grad, tg.jacfwd, lambda f: tg.jit(tg.grad(f))):
+        with pytest.raises(NotImplementedError, match="has no derivative in its first argum"):
+            transform(lambda a: tg.special.zeta(a, 0.7))(2.5)
 
 
 def test_the_density_of_the_gamma_distribution_at_its_ends():

@@ -60,11 +60,11 @@ def test_values_are_scipys(name):
             np.testing.assert_allclose(found[near], want[near], rtol=1e-9, atol=1e-13, err_msg=f)
 
 
-# Functions of SciPy's that have no derivative in a parameter of shape.
-IN_PLACES_ALONE = {
+# Functions that have a first derivative alone in parameters of shape.
+ONCE = {
     "t": "cdf logcdf sf logsf ppf isf", "beta": "cdf logcdf sf logsf ppf isf",
     "gamma": "cdf logcdf sf logsf ppf isf", "invgamma": "cdf logcdf sf logsf ppf isf",
-    "chi2": "cdf logcdf sf logsf ppf isf", "f": "cdf logcdf sf logsf",
+    "chi2": "cdf logcdf sf logsf ppf isf", "f": "cdf logcdf sf logsf ppf isf",
 }  # fmt: skip
 
 
@@ -74,14 +74,16 @@ def test_derivatives_agree_with_differences(name):
     inside = np.array([0.45, 1.1]) if name != "pareto" else np.array([2.0, 4.0])
     for f in dist.known:
         x = np.array([0.2, 0.6]) if f in QUANTILES else inside
-        alone = f in IN_PLACES_ALONE.get(name, "").split()
-        shapes = [] if alone else [tg.tensor(v, requires_grad=True) for v in shapes_of(name)]
-        fixed = shapes_of(name) if alone else ()
+        shapes = [tg.tensor(v, requires_grad=True) for v in shapes_of(name)]
         places = [tg.tensor(v, requires_grad=True) for v in (0.2, 1.3)]
-        given = (tg.tensor(x, requires_grad=True), *shapes, *places)
-        call = lambda x, *rest, f=f, fixed=fixed: getattr(dist, f)(x, *fixed, *rest)
-        assert gradcheck(call, given)
-        assert gradgradcheck(call, given, atol=1e-4)
+        leaf = tg.tensor(x, requires_grad=True)
+        call = getattr(dist, f)
+        assert gradcheck(call, (leaf, *shapes, *places))
+        if f in ONCE.get(name, "").split():
+            fixed = shapes_of(name)
+            call = lambda x, *places, f=f, fixed=fixed: getattr(dist, f)(x, *fixed, *places)
+            shapes = []
+        assert gradgradcheck(call, (leaf, *shapes, *places), atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_derivatives_agree_with_differences(name):
         ("binom", (6.0, 0.3), (1,)),
         ("betabinom", (6.0, 1.5, 2.5), (1, 2)),
         ("geom", (0.3,), (0,)),
-        ("nbinom", (3.5, 0.4), (1,)),
+        ("nbinom", (3.5, 0.4), (0, 1)),
         ("poisson", (2.5,), (0,)),
     ],
 )
@@ -194,3 +196,54 @@ def test_a_posterior_is_found_by_its_gradient():
         warnings.simplefilter("error")
         found = scipy.optimize.minimize(loss, np.zeros(2), jac=tg.jit(tg.grad(loss)))
     np.testing.assert_allclose(found.x, [y.mean(), np.log(y.std())], rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", [n for n in OF_ONE if "ppf" in getattr(stats, n).known])
+def test_samples_are_those_of_the_distribution_and_differentiable(name):
+    """Their means, too, have the derivatives that SciPy's means have."""
+    dist, theirs, shapes = getattr(stats, name), getattr(scipy.stats, name), shapes_of(name)
+    leaves = [tg.tensor(v, requires_grad=True) for v in (*shapes, 0.2, 1.3)]
+    x = dist.rvs(*leaves, size=4000, random_state=1)
+    assert scipy.stats.kstest(x.detach().numpy(), theirs(*shapes, 0.2, 1.3).cdf).pvalue > 0.01
+    q = theirs.cdf(x.detach().numpy(), *shapes, 0.2, 1.3)
+    slopes = tg.autograd.grad(x.sum(), leaves)
+    for k, (leaf, found) in enumerate(zip(leaves, slopes, strict=True)):
+        step = np.zeros(len(leaves))
+        step[k] = 1e-5
+        up, down = (
+            theirs.ppf(q, *(leaf.item() + d for leaf, d in zip(leaves, s * step, strict=True)))
+            for s in (1, -1)
+        )
+        np.testing.assert_allclose(found.item(), ((up - down) / 2e-5).sum(), rtol=1e-4, atol=1e-3)
+
+
+def test_samples_have_the_size_that_is_asked_for():
+    a = tg.tensor([1.0, 2.0, 30.0], requires_grad=True)
+    assert stats.gamma.rvs(a).shape == (3,)
+    assert stats.gamma.rvs(a, size=(2, 3)).shape == (2, 3)
+    assert stats.gamma.rvs(a, 0.0, 2.0, (4, 3)).shape == (4, 3)
+    assert stats.gamma(a).rvs((2, 3)).shape == (2, 3)
+    assert stats.norm(0.0, 1.0).rvs(5).shape == (5,)
+    assert stats.gamma.rvs(a.detach().float()).dtype == tg.float32
+    with pytest.raises(ValueError, match=r"the size \(2,\) does not hold samples of parameters"):
+        stats.gamma.rvs(a, size=2)
+    with pytest.raises(RuntimeError, match="draw them outside and pass them"):
+        tg.jit(lambda a: stats.gamma.rvs(a))(2.0)
+    one, two = (stats.t.rvs(a, random_state=s) for s in (7, np.random.RandomState(7)))
+    np.testing.assert_array_equal(one.detach(), two.detach())
+    mapped = tg.vmap(lambda a: stats.gamma.rvs(a, size=2), randomness="different")(a.detach())
+    assert mapped.shape == (3, 2)
+    tiny = tg.tensor(1e-4, requires_grad=True)
+    stats.gamma.rvs(tiny, size=50, random_state=0).sum().backward()
+    assert np.isfinite(tiny.grad.item())
+
+
+def test_samples_of_dirichlets():
+    alpha = np.array([2.0, 0.5, 1.0])
+    x = stats.dirichlet.rvs(tg.tensor(alpha), size=20_000, random_state=0)
+    assert x.shape == (20_000, 3)
+    np.testing.assert_allclose(x.sum(-1).numpy(), 1.0)
+    np.testing.assert_allclose(x.mean(0).numpy(), alpha / alpha.sum(), atol=0.01)
+    mean = tg.jacrev(lambda a: stats.dirichlet.rvs(a, size=20_000, random_state=0).mean(0))(alpha)
+    exact = (np.eye(3) - alpha[:, None] / alpha.sum()) / alpha.sum()
+    np.testing.assert_allclose(mean, exact, atol=0.02)

@@ -33,6 +33,10 @@ def _log_between(a: Any, b: Any) -> Any:
     return log_high + np.log1p(-np.exp(special.log_ndtr(low) - log_high))
 
 
+def _odds(p: Any) -> Any:
+    return p / (1 - p)
+
+
 def _symmetric(*, cdf: Any, ppf: Any, logcdf: Any = None) -> Any:
     """The functions of both tails, of a distribution that is symmetric about its location."""
     functions = {
@@ -185,6 +189,7 @@ beta = Continuous(
     cdf=lambda z, a, b: special.betainc(a, b, z),
     sf=lambda z, a, b: special.betaincc(a, b, z),
     ppf=lambda q, a, b: special.betaincinv(a, b, q),
+    isf=lambda q, a, b: special.betainccinv(a, b, q),
 )
 expon = Continuous(
     "expon",
@@ -262,6 +267,8 @@ f = Continuous(
     ),
     cdf=lambda z, n, d: special.betainc(n / 2, d / 2, n * z / (n * z + d)),
     sf=lambda z, n, d: special.betainc(d / 2, n / 2, d / (n * z + d)),
+    ppf=lambda q, n, d: d / n * _odds(special.betaincinv(n / 2, d / 2, q)),
+    isf=lambda q, n, d: d / n / _odds(special.betaincinv(d / 2, n / 2, q)),
 )
 pareto = Continuous(
     "pareto",

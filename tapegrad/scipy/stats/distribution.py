@@ -10,6 +10,7 @@ import numpy as np
 from numpy import greater, greater_equal, less, less_equal
 
 from tapegrad.scipy.either import among, theirs
+from tapegrad.scipy.stats.sampling import probabilities
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.custom import stop_gradient
 
@@ -19,7 +20,7 @@ Function = Callable[..., Any]
 class Family:
     """A distribution of `scipy.stats`, some functions of which are here for Tensors.
 
-    What is not here (`mean`, `rvs`, `fit`, ...), and what is called with arrays alone, is SciPy's.
+    What is not here (`mean`, `fit`, ...), and what is called with arrays alone, is SciPy's.
 
     >>> import tapegrad as tg
     >>> tg.scipy.stats.norm.rvs(size=3, random_state=0).shape
@@ -136,12 +137,30 @@ class Distribution(Family):
 class Continuous(Distribution):
     """A distribution with a density, which its functions describe at location 0 and scale 1.
 
+    Samples of Tensors are quantiles of uniform numbers: they are differentiable, too.
+
     >>> import tapegrad as tg
     >>> tg.scipy.stats.gamma.known
     ['logpdf', 'pdf', 'cdf', 'logcdf', 'sf', 'logsf', 'ppf', 'isf']
+    >>> scale = tg.tensor(2.0, requires_grad=True)
+    >>> x = tg.scipy.stats.gamma.rvs(1.5, scale=scale, random_state=0)
+    >>> x.backward(); bool(scale.grad == x / 2)
+    True
     """
 
     places = ("loc", "scale")
+
+    def rvs(self, *args: Any, size: Any = None, random_state: Any = None, **kwargs: Any) -> Any:
+        """Samples; of Tensors they are differentiable."""
+        if "ppf" not in self.functions or not among((*args, *kwargs.values())):
+            rvs = theirs("scipy.stats", self.name).rvs
+            return rvs(*args, size=size, random_state=random_state, **kwargs)
+        if len(args) > len(self.shapes) + len(self.places):
+            *args, size = args  # type: ignore[assignment]
+        shapes, loc, scale = self._parameters("rvs", args, kwargs)
+        q = probabilities((*shapes, loc, scale), size, random_state, self.name)
+        found = loc + scale * self.functions["ppf"](q, *shapes)
+        return where_all([scale > 0, *self.valid(*shapes)], found)
 
 
 class Discrete(Distribution):
@@ -170,7 +189,13 @@ class Frozen:
         function = getattr(self.of, name)
         if name in COMPUTED:
             return lambda x: function(x, *self.args, **self.kwargs)
+        if name == "rvs":
+            return partial(self._sample, function)
         return lambda *args, **kwargs: function(*self.args, *args, **self.kwargs, **kwargs)
+
+    def _sample(self, rvs: Function, size: Any = None, random_state: Any = None) -> Any:
+        given = {"random_state": random_state} | ({} if size is None else {"size": size})
+        return rvs(*self.args, **self.kwargs, **given)
 
 
 def where_all(conditions: Sequence[Any], value: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.scipy import special
 from tapegrad.scipy.either import theirs
+from tapegrad.scipy.stats.continuous import gamma
 from tapegrad.scipy.stats.distribution import Family
 from tapegrad.tensor import Tensor
 
@@ -88,6 +89,13 @@ def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     return np.sum(weights, axis=-1) + total
 
 
+def _dirichlet_rvs(alpha: Any, size: Any = 1, random_state: Any = None) -> Any:
+    # Gamma variables as shares of their sum, one vector in each row.
+    size = tuple(size) if np.iterable(size) else (size,)
+    parts = gamma.rvs(alpha, size=(*size, *np.shape(alpha)), random_state=random_state)
+    return parts / np.sum(parts, axis=-1, keepdims=True)
+
+
 def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     terms = special.xlogy(x, p) - special.gammaln(x + 1.0)
     found = special.gammaln(n + 1.0) + np.sum(terms, axis=-1)
@@ -97,5 +105,5 @@ def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
 multivariate_normal = Multivariate(
     "multivariate_normal", logpdf=_normal_logpdf, entropy=_normal_entropy
 )
-dirichlet = Multivariate("dirichlet", logpdf=_dirichlet_logpdf)
+dirichlet = Multivariate("dirichlet", logpdf=_dirichlet_logpdf, rvs=_dirichlet_rvs)
 multinomial = Multivariate("multinomial", logpmf=_multinomial_logpmf)
