@@ -8,9 +8,11 @@ import numpy as np
 
 from tapegrad.base.abstract_array import everything
 from tapegrad.functions.arguments import as_input
+from tapegrad.functions.arithmetic import where
 from tapegrad.functions.creation import zeros
 from tapegrad.functions.elementwise import ne
-from tapegrad.functions.indexing import gather, index_add
+from tapegrad.functions.indexing import index_add, index_select
+from tapegrad.functions.reductions import max
 from tapegrad.functions.shapes import reshape, unsqueeze
 from tapegrad.nn.linear import embedding
 from tapegrad.tensor import Tensor, wrap
@@ -109,14 +111,16 @@ def _factors(index: Tensor, given: Any, mode: str) -> Tensor | None:
 
 def _largest(rows: Tensor, bags: np.ndarray, size: int, counted: np.ndarray | None) -> Tensor:
     """The maxima of bags of rows, each from the first row that has it."""
-    values = everything(rows._a)
-    n, width = values.shape
+    n, width = rows._a.shape
     keep = np.arange(n) if counted is None else np.flatnonzero(counted)
-    places = np.zeros((size, width), np.int64)
-    some = np.zeros((size, 1), values.dtype)
-    for bag in np.unique(bags[keep]):
-        here = keep[bags[keep] == bag]
-        places[bag], some[bag] = here[np.argmax(values[here], axis=0)], 1
-    if not n:
-        return zeros(*places.shape, dtype=rows.dtype)
-    return gather(rows, 0, wrap(places)) * wrap(some)
+    counts = np.bincount(bags[keep], minlength=size)
+    longest = counts.max(initial=0)
+    if not longest:
+        return index_add(zeros(size, width, dtype=rows.dtype), 0, wrap(bags[:0]), rows[:0])
+    # Bags of one length: shorter ones repeat their first row.
+    within = np.arange(longest) * (np.arange(longest) < counts[:, None])
+    first = np.minimum(np.cumsum(counts) - counts, len(keep) - 1)
+    places = keep[first[:, None] + within]
+    chosen = reshape(index_select(rows, 0, wrap(places.ravel())), (size, int(longest), width))
+    best = max(chosen, 1).values
+    return best if counts.all() else where(wrap(counts[:, None] > 0), best, 0.0)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.dispatch.index_plans import gathered
 from tapegrad.dispatch.window_plans import run_windows
 from tapegrad.functions.arguments import as_input
@@ -251,7 +252,8 @@ def _max_unpool(
                 f"{tuple(output_size)}"
             )
     whole = prod(size)
-    if places._a.size and not (places._a.min() >= 0 and places._a.max() < whole):
+    known = places._a.size and not isinstance(places._a, AbstractArray)
+    if known and not (places._a.min() >= 0 and places._a.max() < whole):
         raise RuntimeError(f"`{name}`: indices are below {whole}, the elements of {size}")
     flat, at = [reshape(t, (*outer, prod(shape))) for t in (x, places)]
     nothing = wrap(np.zeros((*outer, whole), x._a.dtype))

@@ -45,3 +45,20 @@ def test_weights_multiply_rows_and_have_gradients():
     np.testing.assert_array_equal(found.detach().numpy(), [[1.0 + 6 + 15, -2.0 + 8 - 18]])
     found.sum().backward()
     np.testing.assert_array_equal(weights.grad.numpy(), TABLE.sum(1))
+
+
+def test_maxima_under_transforms():
+    numbers, edges = tg.tensor([1, 2, 0, 1]), tg.tensor([0, 0, 2])
+    tables = np.random.default_rng(0).standard_normal((2, 4, 3))
+
+    def maxima(table):
+        return embedding_bag(numbers, table, edges, mode="max")
+
+    expected = [maxima(tg.tensor(t)).numpy() for t in tables]
+    np.testing.assert_array_equal(tg.vmap(maxima)(tables), expected)
+    slope = tg.grad(lambda t: maxima(t).sum())(tables[0])
+    np.testing.assert_array_equal(tg.jit(tg.grad(lambda t: maxima(t).sum()))(tables[0]), slope)
+    assert slope.sum() == 6.0  # of two bags that have rows
+    leaf = tg.tensor(tables[0], requires_grad=True)
+    embedding_bag(numbers[:0], leaf, edges[:1], mode="max").sum().backward()
+    assert not leaf.grad.numpy().any()

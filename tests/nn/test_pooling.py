@@ -107,3 +107,14 @@ def test_threads_divide_the_images():
 def test_integers_are_refused():
     with pytest.raises(RuntimeError, match=r"`max_pool1d` takes floating-point numbers"):
         F.max_pool1d(tg.ones(1, 4, dtype=tg.int64), 2)
+
+
+def test_what_undoes_maxima_under_transforms():
+    x = np.random.default_rng(0).standard_normal((2, 1, 1, 4, 4))
+
+    def there_and_back(a):
+        return F.max_unpool2d(*F.max_pool2d(a, 2, return_indices=True), 2)
+
+    expected = [there_and_back(tg.tensor(v)).numpy() for v in x]
+    np.testing.assert_array_equal(tg.vmap(there_and_back)(x), expected)
+    np.testing.assert_array_equal(tg.jit(there_and_back)(x[0]), expected[0])
