@@ -231,7 +231,7 @@ def test_samples_have_the_size_that_is_asked_for():
         tg.jit(lambda a: stats.gamma.rvs(a))(2.0)
     one, two = (stats.t.rvs(a, random_state=s) for s in (7, np.random.RandomState(7)))
     np.testing.assert_array_equal(one.detach(), two.detach())
-    mapped = tg.vmap(lambda a: stats.gamma.rvs(a, size=2), randomness="different")(a.detach())
+    mapped = tg.func.vmap(lambda a: stats.gamma.rvs(a, size=2), randomness="different")(a.detach())
     assert mapped.shape == (3, 2)
     tiny = tg.tensor(1e-4, requires_grad=True)
     stats.gamma.rvs(tiny, size=50, random_state=0).sum().backward()
