@@ -8,7 +8,6 @@ waits less for memory, and tiles serve arguments outside the domain of its fast 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import chain
 from math import prod
 from typing import NamedTuple
@@ -16,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad.compiler.codegen import math_runtime
-from tapegrad.compiler.codegen.scalar_nest import Writer, Written, written
-from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, collapsed, memory, register
-from tapegrad.compiler.llvm.scalar_ops import Value
+from tapegrad.compiler.codegen.nest_function import Written, written
+from tapegrad.compiler.codegen.nest_writer import NestWriter, plain_order
+from tapegrad.compiler.ir.buffers import SCRATCH, Buffer, Place, c_strides
+from tapegrad.compiler.ir.loop_nest import ADD, SET, Gathers, Nest, Store, Term, collapsed, memory
 from tapegrad.ops.core import table
 
 DOUBLE = np.dtype(np.float64)
@@ -163,136 +163,149 @@ def _stretch(count: int, most: int) -> int:
 
 
 class Tiles:
-    """Writes the tiles of a nest into its function."""
+    """Writes the tiles of a nest into its function: each stage is a nest over the tile."""
 
     def __init__(self, nest: Nest, plan: Plan) -> None:
         self.nest = nest
         self.plan = plan
         self.level = plan.level
-        self._inner = prod(nest.domain[plan.level + 1 :])
-        self._start = Value("0", "i64")
-        self._values: dict[int, Value] = {}
-        self._at = 0  # the stage
+        domain = nest.domain[plan.level :]
+        self.shape = (plan.rows, *domain[1:])
+        self.arrays = {a: self._array(a) for a in plan.arrays}
 
-    def write(self, writer: Writer) -> None:
+    def _array(self, operand: int) -> Place:
+        dtype = _dtype(self.nest, operand)
+        buffer = Buffer(SCRATCH, 0, dtype, prod(self.shape))
+        return Place(buffer, 0, self.shape, c_strides(self.shape))
+
+    def write(self, writer: NestWriter) -> None:
         """Write the loop over tiles."""
-        plan, count = self.plan, self.nest.domain[self.level]
-        for a in plan.arrays:
-            kind = memory(_dtype(self.nest, a))
-            size = plan.rows * self._inner
-            writer.allocas.append(f"{_array(a)} = alloca [{size} x {kind}], align 64")
-        first, last = writer.ends(self.level)
-        divided = first != "0"
-        if plan.rows == count and not divided:
-            self._tile(writer, Value(first, "i64"), Value(last, "i64"))
+        rows, count = self.plan.rows, self.nest.domain[self.level]
+        for a, place in self.arrays.items():
+            kind = memory(place.buffer.dtype)
+            writer.allocas.append(f"{_name(a)} = alloca [{place.buffer.size} x {kind}], align 64")
+        first, last = writer.bounds(self.level)
+        if rows == count and first == "0":
+            self._tile(writer, str(rows))
             return
 
-        def stretch(start: Value) -> Value:
-            stop = writer.code.emit("i64", f"add nuw nsw i64 {start.name}, {plan.rows}")
-            if divided or count % plan.rows:
-                less = writer.code.emit("i1", f"icmp ult i64 {stop.name}, {last}")
-                chosen = f"select {less}, {stop}, i64 {last}"
-                stop = writer.code.emit("i64", chosen)
-            self._tile(writer, start, stop)
-            return stop
+        def tile(start: str) -> None:
+            here = str(rows)
+            if first != "0" or count % rows:
+                left = writer.emit("i64", f"sub nuw nsw i64 {last}, {start}")
+                less = writer.emit("i1", f"icmp ult {left}, {rows}")
+                here = writer.emit("i64", f"select {less}, {left}, i64 {rows}").name
+            with writer.at(self.level, start):
+                self._tile(writer, here)
 
-        writer.steps(first, last, stretch)
+        writer.loop(first, last, rows, tile)
 
-    def _tile(self, writer: Writer, start: Value, stop: Value) -> None:
-        plan = self.plan
-        self._start = start
-        count = writer.code.emit("i64", f"sub nuw nsw i64 {stop.name}, {start.name}")
-        if self._inner > 1:
-            count = writer.code.emit("i64", f"mul nuw nsw i64 {count.name}, {self._inner}")
-        dims = list(range(self.level, len(self.nest.domain)))
+    def _tile(self, writer: NestWriter, rows: str) -> None:
+        """Write a tile of so many rows."""
+        plan, inner = self.plan, prod(self.shape[1:])
+        count = rows if inner == 1 else writer.emit("i64", f"mul nuw nsw i64 {rows}, {inner}").name
+        called = set(chain(*plan.calls))
         for at, calls in enumerate(plan.calls):
-            self._at = at
-            filled = [a for a, by in plan.arrays.items() if by == at and not self._called(a)]
+            filled = [a for a, stage in plan.arrays.items() if stage == at and a not in called]
             if filled:
-                body = self._filling(writer, filled)
-                writer.over(dims, body, (start.name, stop.name))
+                stage = _Stage(self, writer, at)
+                for a in filled:
+                    stage.store(Store(a, self.arrays[a], SET), _name(a))
+                stage.write(rows)
             for t in calls:
                 self._call(writer, t, count)
-        self._at = len(plan.calls)
-        if len(plan.placed) < len(self.nest.stores):
-            writer.loop(self.level, lambda: writer.level(self.level + 1), (start.name, stop.name))
+        stage = _Stage(self, writer, len(plan.calls))
+        for k, store in enumerate(self.nest.stores):
+            if plan.placed.get(store.source) != k:
+                stage.store(store._replace(place=self.within(store.place)), writer.stores[k], k)
+        stage.write(rows)
 
-    def _called(self, operand: int) -> bool:
-        return any(operand in terms for terms in self.plan.calls)
+    def within(self, place: Place) -> Place:
+        """A window of the nest within a tile."""
+        return place._replace(shape=self.shape, strides=place.strides[self.level :])
 
-    def _filling(self, writer: Writer, operands: list[int]) -> Callable[[], None]:
-        def body() -> None:
-            self.begin()
-            writer.elements.clear()
-            for a in operands:
-                writer.put_at(self.value(writer, a), self._element(writer, a))
-
-        return body
-
-    def _element(self, writer: Writer, operand: int) -> str:
-        """The address of an array's element at the current indices."""
-        code, extents = writer.code, self.nest.domain[self.level :]
-        here, *inner = writer.loops[self.level :]
-        at = code.share("i64", f"sub nuw nsw i64 {here.name}, {self._start.name}")
-        for index, extent in zip(inner, extents[1:], strict=True):
-            row = code.share("i64", f"mul nuw nsw i64 {at.name}, {extent}")
-            at = code.share("i64", f"add nuw nsw i64 {row.name}, {index.name}")
-        kind = memory(_dtype(self.nest, operand))
-        address = f"getelementptr inbounds {kind}, ptr {_array(operand)}, i64 {at.name}"
-        return code.emit("ptr", address).name
-
-    def _call(self, writer: Writer, t: int, count: Value) -> None:
+    def _call(self, writer: NestWriter, t: int, count: str) -> None:
         """Compute a term for all elements of the tile."""
-        name, args = self.nest.terms[t].name, self.nest.terms[t].args
-        arrays = ", ".join(f"ptr {self._whole(writer, a)}" for a in (t, *args))
-        symbol = math_runtime.symbol(name)
-        writer.code.used.add(symbol)
-        writer.line(f"call void @{symbol}({count}, {arrays})")
+        symbol = math_runtime.symbol(self.nest.terms[t].name)
+        arrays = [self._whole(writer, a) for a in (t, *self.nest.terms[t].args)]
+        writer.call(symbol, f"i64 {count}, {', '.join([f'ptr {name}' for name in arrays])}")
 
-    def _whole(self, writer: Writer, operand: int) -> str:
+    def _whole(self, writer: NestWriter, operand: int) -> str:
         """The address of an operand's first element."""
-        if operand not in self.plan.there and operand not in self.plan.placed:
-            return _array(operand)
-        outer = writer.loops
-        writer.loops = [*outer, self._start]
-        if operand < 0:
-            found = writer.pointer(f"%l{~operand}", self.nest.loads[~operand])
+        if operand in self.plan.placed:
+            return writer.stores[self.plan.placed[operand]]
+        return writer.loads[~operand] if operand in self.plan.there else _name(operand)
+
+
+class _Stage:
+    """The nest of a stage: what it stores, and what that is computed of."""
+
+    def __init__(self, tiles: Tiles, writer: NestWriter, at: int) -> None:
+        self.tiles, self.writer, self.at = tiles, writer, at
+        self.loads = [tiles.within(place) for place in tiles.nest.loads]
+        self.names = list(writer.loads)
+        self.terms: list[Term] = []
+        self.stores: list[Store] = []
+        self.stored: list[str] = []
+        self.numbers: list[int] = []  # of the stores in the whole nest; -1: it has none
+        self._values: dict[int, int] = {}
+
+    def store(self, store: Store, name: str, number: int = -1) -> None:
+        """Add a store of an operand of the whole nest."""
+        self.stores.append(store._replace(source=self._value(store.source)))
+        self.stored.append(name)
+        self.numbers.append(number)
+
+    def _value(self, operand: int) -> int:
+        """An operand of the whole nest as one of the stage."""
+        found = self._values.get(operand, operand)
+        if operand < 0 or operand in self._values:
+            return found
+        plan, term = self.tiles.plan, self.tiles.nest.terms[operand]
+        called = any(operand in terms for terms in plan.calls)
+        if operand in plan.placed:
+            k = plan.placed[operand]
+            place = self.tiles.within(self.tiles.nest.stores[k].place)
+            found = self._load(place, self.writer.stores[k])
+        elif operand in plan.arrays and (called or plan.stages[operand] < self.at):
+            found = self._load(self.tiles.arrays[operand], _name(operand))
         else:
-            k = self.plan.placed[operand]
-            found = writer.pointer(f"%s{k}", self.nest.stores[k].place)
-        writer.loops = outer
-        return found.name
-
-    # -- within the loops of a stage ---------------------------------------------------------------
-
-    def begin(self) -> None:
-        """Forget the values of the previous element."""
-        self._values.clear()
-
-    def value(self, writer: Writer, operand: int) -> Value:
-        """An operand at the current indices."""
-        if operand < 0:
-            return writer.loaded(~operand)
-        found = self._values.get(operand)
-        if found is None:
-            found = self._values[operand] = self._found(writer, operand)
+            args = tuple([self._value(a) for a in term.args])
+            self.terms.append(term._replace(args=args))
+            found = len(self.terms) - 1
+        self._values[operand] = found
         return found
 
-    def places(self, operand: int, store: int) -> bool:
-        """Whether a call has written an operand to its store's place."""
-        return self.plan.placed.get(operand) == store
+    def _load(self, place: Place, name: str) -> int:
+        self.loads.append(place)
+        self.names.append(name)
+        return ~(len(self.loads) - 1)
 
-    def _found(self, writer: Writer, t: int) -> Value:
-        term, plan = self.nest.terms[t], self.plan
-        if t in plan.placed:
-            k = plan.placed[t]
-            return writer.load(f"%s{k}", self.nest.stores[k].place)
-        if t in plan.arrays and (self._called(t) or plan.stages[t] < self._at):
-            kind = memory(term.dtype)
-            found = writer.code.emit(kind, f"load {kind}, ptr {self._element(writer, t)}")
-            return writer.code.cast(found, register(term.dtype))
-        return writer.compute(term, [self.value(writer, a) for a in term.args])
+    def write(self, rows: str) -> None:
+        """Write it."""
+        if not self.stores:
+            return
+        whole, writer = self.tiles.nest, self.writer
+        nest = Nest(
+            self.tiles.shape, tuple(self.loads), tuple(self.terms), tuple(self.stores),
+            self._gathers() if whole.gathers else (),
+        )  # fmt: skip
+        inner = writer.within(nest, plain_order(nest), self.names, self.stored)
+        inner.ends = "0", rows
+        inner.continues(writer, self.numbers)
+        inner.enter(0)
+        writer.add(inner)
+
+    def _gathers(self) -> tuple[Gathers, ...]:
+        gathers = self.tiles.nest.gathers
+        count = len(self.tiles.nest.loads)
+        more = [()] * (len(self.loads) - count)
+        return (
+            *gathers[:count], *more,
+            *[gathers[count + k] if k >= 0 else () for k in self.numbers],
+        )  # fmt: skip
 
 
-def _array(operand: int) -> str:
-    return f"%t{operand}" if operand >= 0 else f"%u{~operand}"
+def _name(operand: int) -> str:
+    """The name of an operand's array."""
+    return f"%tile{operand}" if operand >= 0 else f"%tile.l{~operand}"

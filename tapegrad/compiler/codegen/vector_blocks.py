@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from tapegrad.compiler.codegen.scalar_nest import written
+from tapegrad.compiler.codegen.nest_function import written
 from tapegrad.compiler.codegen.vector_module import ATTRIBUTES
 from tapegrad.compiler.ir.buffers import SCRATCH, Buffer, Place
 from tapegrad.compiler.ir.loop_nest import SET, Nest, Store, Term
@@ -95,4 +95,4 @@ def _text(symbol: str, loads: tuple[Place, ...], terms: tuple[Term, ...], store:
         f"call void @loop({given}ptr %s0, i64 0, i64 %n)", "ret void", "}",
     ]  # fmt: skip
     text = found.text.replace("{name}", "loop")
-    return "\n".join([ATTRIBUTES, *entry, text, definitions(set(found.used))])
+    return "\n".join([ATTRIBUTES, *entry, text, definitions(found.used)])

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from tapegrad.compiler.codegen.loop_order import LoopOrder, loop_order_of
-from tapegrad.compiler.codegen.vector_nest import VectorWriter
-from tapegrad.compiler.ir.loop_nest import Nest, collapsed
+from tapegrad.compiler.codegen.nest_function import Written
 from tapegrad.compiler.llvm import elementary
 from tapegrad.compiler.llvm.elementary import PREFIX, branches, declarations, definitions
-from tapegrad.compiler.llvm.widen import has_vector_form, vector_definitions
+from tapegrad.compiler.llvm.widen import vector_definitions
 
 ATTRIBUTES = """\
 attributes #0 = { nounwind "prefer-vector-width"="512" }
@@ -18,51 +14,6 @@ attributes #2 = { nounwind noinline "prefer-vector-width"="512" }
 attributes #3 = { nounwind noinline optnone "prefer-vector-width"="512" }
 attributes #4 = { nounwind noinline cold optsize "prefer-vector-width"="512" }
 """
-
-
-class VectorText(NamedTuple):
-    """A nest as text; `{name}` stands for the function's name."""
-
-    text: str
-    declaration: str
-    functions: frozenset[tuple[int, str]]  # that are called, with the width of their vectors
-    declared: frozenset[str]
-
-
-def vectorised(nest: Nest, part: bool) -> VectorText | None:
-    """The vectorised function of a nest; None if `scalar_nest.written` must do it."""
-    nest = collapsed(nest)
-    loops = loop_order_of(nest, part)
-    if loops is None:
-        return None
-    params = [f"ptr noalias readonly %l{k}" for k in range(len(nest.loads))]
-    params += [f"ptr noalias %s{k}" for k in range(len(nest.stores))]
-    params += ["i64 %from", "i64 %to"] if part else []
-    head = f"void @{{name}}({', '.join(params)}) #0"
-    heading = f"define hidden {head} {{"
-    first = VectorWriter(nest, loops, True, part)
-    first.write()
-    writers = [first]
-    body = first.lines
-    if any("%unsafe" in line for line in body):
-        plain = LoopOrder(tuple(range(len(nest.domain))), -1, 1)
-        second = VectorWriter(nest, plain, False, part)
-        second.write()
-        writers.append(second)
-        names = ", ".join([f"{p.split()[0]} {p.split()[-1]}" for p in params])
-        first.allocas += ["%unsafe = alloca i1", "store i1 false, ptr %unsafe"]
-        body = [
-            *body, "%again = load i1, ptr %unsafe", "br i1 %again, label %repeat, label %done",
-            "repeat:", f"call void @{{name}}.any({names})", "br label %done", "done:", "ret void",
-            "}", heading.replace("{name}", "{name}.any").replace("#0", "#1"), *second.allocas,
-            *second.lines,
-        ]  # fmt: skip
-    functions = {(w, f) for one in writers for w, used in one.used.items() for f in used}
-    if any(w > 1 and not has_vector_form(f) for w, f in functions):
-        return None
-    declared = {line for one in writers for line in one.declared}
-    text = "\n".join([heading, *first.allocas, *body, "ret void", "}"])
-    return VectorText(text, f"declare hidden {head}", frozenset(functions), frozenset(declared))
 
 
 class VectorModule:
@@ -74,7 +25,7 @@ class VectorModule:
         self.declared: set[str] = set()
         self.outlined: set[str] = set()
 
-    def add(self, name: str, found: VectorText, text: str) -> str:
+    def add(self, name: str, found: Written, text: str) -> str:
         """Add a nest; returns its declaration for the main module."""
         self.declared |= found.declared
         for width, function in found.functions:
@@ -83,8 +34,9 @@ class VectorModule:
                 self.outlined.add(function)
             else:
                 self.functions.setdefault(width, set()).add(function)
-        self.texts.append(text.replace("{name}", name))
-        return found.declaration.replace("{name}", name)
+        text = text.replace("{name}", name)
+        self.texts.append(text)
+        return text.partition(" {")[0].replace("define", "declare", 1)
 
     def module(self) -> str:
         """The module's text."""

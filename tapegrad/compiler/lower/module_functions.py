@@ -12,9 +12,14 @@ import numpy as np
 from tapegrad.compiler.codegen import gemm_fallback, math_runtime
 from tapegrad.compiler.codegen.loop_order import TERMS_MOST
 from tapegrad.compiler.codegen.loop_tiling import quick
-from tapegrad.compiler.codegen.scalar_nest import Written, memory_intrinsic, written
+from tapegrad.compiler.codegen.nest_function import (
+    Written,
+    memory_intrinsic,
+    vectorised,
+    written,
+)
 from tapegrad.compiler.codegen.threading import DECLARED, SHARED, Shared, dividing, shared
-from tapegrad.compiler.codegen.vector_module import VectorModule, vectorised
+from tapegrad.compiler.codegen.vector_module import VectorModule
 from tapegrad.compiler.ir.loop_nest import Nest, collapsed
 from tapegrad.compiler.llvm.elementary import PREFIX, branches, outlined_name
 from tapegrad.compiler.llvm.function_builder import Routine
@@ -97,11 +102,9 @@ class Functions:
         # optimises memcpy and memset itself.
         lies = memory_intrinsic(collapsed(nest))
         short = (size <= LOOPING and self.repeated) or (not nest.domain and not self.looping)
-        plain = None if short or lies else quick(nest, part)
-        found = None if short or lies or plain else vectorised(nest, part)
-        if plain is None and found is None:
-            plain = written(nest, part)
-        key = found.text if found else plain.text if plain else ""
+        found = None if short or lies else quick(nest, part) or vectorised(nest, part)
+        found = found or written(nest, part)
+        key = found.text
         if divided is not None:  # the code of its parts does not say how long the outer loop is
             key += f" of {divided.extent}"
         name = self.functions.get(key)
@@ -115,12 +118,12 @@ class Functions:
                 self.shared.append(divided)
                 self.declared.update(DECLARED)
             self.longest = max(self.longest, size if nest.domain else 0)
-            if found is not None:
+            if found.ready:
                 text = relaxed(found.text) if self.fast else found.text
                 self.texts.append(self.ready.add(inner, found, text))
-            if plain is not None:
+            else:
                 self.rough |= not lies
-                self._written(nest, inner, plain)
+                self._written(nest, inner, found)
         if size * len(nest.terms) >= LENGTHY:
             self.uses[name] += 1
         return name
@@ -168,13 +171,14 @@ class Functions:
         long = not nest.domain and len(nest.terms) > INLINED
         if long:
             self.once.add(name)
-        outlined = {f for f in found.used if f.startswith(PREFIX) and (long or branches(f))}
+        used = found.used
+        outlined = {f for f in used if f.startswith(PREFIX) and (long or branches(f))}
         for f in outlined:
             text = text.replace(f"@{f}(", f"@{outlined_name(f)}(")
         self.texts.append(text)
-        on_blocks = {f for f in found.used if f.startswith(math_runtime.PREFIX)}
+        on_blocks = {f for f in used if f.startswith(math_runtime.PREFIX)}
         self.declared.update(map(math_runtime.declaration, on_blocks))
-        self.used |= found.used - outlined - on_blocks
+        self.used |= used - outlined - on_blocks
         self.outlined |= outlined
 
     def routine(self, kind: str, routine: Routine) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.codegen.scalar_nest import written
+from tapegrad.compiler.codegen.nest_function import written
 from tapegrad.compiler.ir.buffers import INPUT, OUTPUT, SCRATCH, Buffer, Place, whole
 from tapegrad.compiler.ir.loop_nest import SET, Nest, Store, Term
 from tapegrad.compiler.llvm.elementary import definitions
@@ -80,7 +80,7 @@ class ExactNest:
             lines.append(f"%p{k} = load ptr, ptr %a{k}")
         given = ", ".join(f"ptr %p{k}" for k in range(len(self._places)))
         lines += [f"call void @exact({given})", "ret void", "}", "attributes #0 = { nounwind }"]
-        self._text = "\n".join([*lines, definitions(set(made.used))])
+        self._text = "\n".join([*lines, definitions(made.used)])
         self._code: Any = None
 
     def run(self, given: int, out: int, scratch: int) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compiler.codegen.loop_order import Segment, loop_order_of, segments
-from tapegrad.compiler.codegen.scalar_nest import written
-from tapegrad.compiler.codegen.vector_module import ATTRIBUTES, VectorModule, vectorised
+from tapegrad.compiler.codegen.nest_function import vectorised, written
+from tapegrad.compiler.codegen.vector_module import ATTRIBUTES, VectorModule
 from tapegrad.compiler.ir.buffers import SCRATCH, Buffer, Place, c_strides
 from tapegrad.compiler.ir.loop_nest import MAX, MIN, PROD, SET, SUM, Nest, Store, Term, collapsed
 from tapegrad.compiler.llvm.elementary import definitions
@@ -41,7 +41,7 @@ def run(nest, vectors, part=None):
         other, used = ready.module(), ""
     else:
         plain = written(nest, bool(part))
-        text, other, used = plain.text.replace("{name}", "nest"), "", definitions(set(plain.used))
+        text, other, used = plain.text.replace("{name}", "nest"), "", definitions(plain.used)
     lines = [ATTRIBUTES, text, used, f"define i64 @{build.SYMBOL}(ptr %table) {{"]
     for k, name in enumerate(names):
         lines.append(f"%p{k} = getelementptr ptr, ptr %table, i64 {k}")

@@ -1,24 +1,23 @@
-"""Write a loop nest as LLVM text with vectors.
+"""Write a loop nest as LLVM text.
 
 LLVM's vectoriser, and the passes that prepare loops for it and clean up after it, take most of the
 compile time of a program with many loops.  A nest already holds all that these find out, so its
 loops are written in the order of its `LoopOrder`, one of them vectorised, with loop-invariant code
-hoisted: there is nothing left to optimise.
+hoisted: there is nothing left to optimise.  Where none is vectorised, LLVM may do that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from tapegrad.compiler.codegen.loop_order import LoopOrder, Segment, loop_order_of, segments
-from tapegrad.compiler.codegen.scalar_nest import LOOSE  # fmt: skip
 from tapegrad.compiler.codegen.transpose import SIDE, columns, transpose
+from tapegrad.compiler.codegen.vector_lines import VectorLines, intrinsic
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.loop_nest import (
     ADD,
-    MAX,
-    MIN,
     SET,
     Gathers,
     Nest,
@@ -28,33 +27,40 @@ from tapegrad.compiler.ir.loop_nest import (
     register,
     start_value,
 )
-from tapegrad.compiler.llvm import widen
-from tapegrad.compiler.llvm.scalar_ops import Code, Value, literal
+from tapegrad.compiler.llvm.scalar_ops import Value, literal
 
 
-class VectorWriter:
+def plain_order(nest: Nest) -> LoopOrder:
+    """The loops of a nest as they are, none of them vectorised."""
+    return LoopOrder(tuple(range(len(nest.domain))), -1, 1)
+
+
+class Tiling(Protocol):
+    """Writes the loops from a level on in tiles, see `loop_tiling`."""
+
+    level: int
+
+    def write(self, writer: NestWriter) -> None: ...
+
+
+class NestWriter(VectorLines):
     """Writes the function of one nest."""
 
     def __init__(
-        self, nest: Nest, loops: LoopOrder, guarded: bool, part: bool, names: str = ""
-    ) -> None:
+        self, nest: Nest, loops: LoopOrder, guarded: bool, part: bool = False,
+        tiles: Tiling | None = None, names: str = "",
+    ) -> None:  # fmt: skip
+        super().__init__(names, guarded)
         self.nest = nest
         self.loops = loops
-        self.part = part
-        self.names = names
+        self.tiles = tiles
+        self.ends = ("%from", "%to") if part else None  # of the outermost loop
+        self.noted = False  # whether some argument may be outside the domain of a fast form
         self.loads = [f"%l{k}" for k in range(len(nest.loads))]
         self.stores = [f"%s{k}" for k in range(len(nest.stores))]
-        self.uniform = Code(f"u{names}", guarded)  # values that all elements of a vector share
-        self.vector = Code(f"v{names}", guarded)
-        self.lines: list[str] = []
-        self.allocas: list[str] = []
-        self.used: dict[int, set[str]] = {}  # functions, by the width that they are called with
-        self.declared: set[str] = set()
-        self.blocks = 0
-        self.width = 1  # of vectors now
-        self.mask = ""  # of the elements that exist, in a partial vector
         self.values: dict[int, Value] = {}  # of terms (>= 0) and of loads (~k)
-        self.splats: dict[str, str] = {}
+        self.accumulators: dict[int, str] = {}  # that the nest around this one has
+        self.inner = 0  # nests written within this one
         self._look()
         # Masked stores do not forward to loads, so what is read again soon must not be masked.
         extent = nest.domain[loops.order[loops.simd]] if loops.simd >= 0 else 0
@@ -74,8 +80,11 @@ class VectorWriter:
             self.depth[~k] = max([self.depth[~k], *[self.depth[~load] for load, _, _ in gathers]])
             self.varying[~k] |= any(self.varying[~load] for load, _, _ in gathers)
         for k, term in enumerate(nest.terms):
-            self.depth[k] = max([self.depth[a] for a in term.args], default=0)
-            self.varying[k] = any(self.varying[a] for a in term.args)
+            self.depth[k] = max([self.depth[a] for a in term.args], default=0) if nest.domain else 0
+            self.varying[k] = loops.simd >= 0 and any(self.varying[a] for a in term.args)
+        self.indices = {load for gathers in nest.gathers for load, _, _ in gathers}
+        read = {a for term in nest.terms for a in term.args} | {s.source for s in nest.stores}
+        self.direct = [k for k in range(len(nest.loads)) if ~k in read and k not in self.indices]
         self.summed: dict[int, int] = {}  # reductions in a register: from which level
         self.outer: list[int] = []  # reductions in memory
         self.folded: set[int] = set()  # reductions of a single vector, without a loop
@@ -97,53 +106,11 @@ class VectorWriter:
         """The innermost loop level that a window depends on."""
         return max([i + 1 for i, d in enumerate(self.loops.order) if place.strides[d]], default=0)
 
+    def functions(self) -> set[tuple[int, str]]:
+        """The functions that are called, with the width of their vectors."""
+        return {(width, name) for width, used in self.used.items() for name in used}
+
     # -- lines ---------------------------------------------------------------------------------
-
-    def label(self) -> str:
-        """A fresh basic-block label."""
-        self.blocks += 1
-        return f"b{self.names}{self.blocks}"
-
-    def emit(self, type: str, text: str) -> Value:
-        """Emit one instruction verbatim."""
-        value = self.uniform.emit(type, text)
-        self._take(self.uniform)
-        return value
-
-    def _take(self, code: Code) -> None:
-        """Move the lines of a `Code` to the function, widened if it is the vector one."""
-        width = self.width if code is self.vector else 1
-        if width > 1:
-            self.lines += [widen.widened(line, width) for line in code.lines]
-        else:
-            self.lines += code.lines
-        code.lines.clear()
-        self.used.setdefault(width, set()).update(code.used)
-        code.used.clear()
-
-    def typed(self, type: str) -> str:
-        """The vector type of an element type."""
-        return f"<{self.width} x {type}>" if self.width > 1 else type
-
-    def literal(self, value: Value) -> str:
-        """A constant as a vector."""
-        return f"splat ({value})" if self.width > 1 else value.name
-
-    def whole(self, value: Value, varying: bool) -> str:
-        """The name of a value as a vector."""
-        if value.name[0] != "%":
-            return self.literal(value)
-        if varying or self.width == 1:
-            return value.name
-        found = self.splats.get(value.name)
-        if found is None:
-            kind = self.typed(value.type)
-            first = self.emit("", f"insertelement {kind} poison, {value}, i64 0").name
-            found = self.splats[value.name] = self.emit(
-                "", f"shufflevector {kind} {first}, {kind} poison, {self.typed('i32')} "
-                "zeroinitializer",
-            ).name  # fmt: skip
-        return found
 
     # -- loops ---------------------------------------------------------------------------------
 
@@ -151,7 +118,36 @@ class VectorWriter:
         """Write the body."""
         for k in self.outer:
             self._fill(k)
-        self._enter(0)
+        self.enter(0)
+
+    def within(
+        self, nest: Nest, loops: LoopOrder, loads: list[str], stores: list[str]
+    ) -> NestWriter:
+        """The writer of a nest within this one, which is then `add`ed."""
+        self.inner += 1
+        found = NestWriter(nest, loops, False, names=f"{self.names}n{self.inner}.")
+        found.rarely = self.rarely
+        found.loads, found.stores = loads, stores
+        return found
+
+    def add(self, inner: NestWriter) -> None:
+        """Append what the writer of an inner nest has written."""
+        self.lines += inner.lines
+        self.allocas += inner.allocas
+        self.declared |= inner.declared
+        for width, used in inner.used.items():
+            self.used.setdefault(width, set()).update(used)
+
+    def continues(self, around: NestWriter, numbers: list[int]) -> None:
+        """Reduce further what the nest around this one reduces, given its stores' numbers."""
+        for k, number in enumerate(numbers):
+            if number in around.outer:
+                self.outer.append(k)
+            if around.summed.get(number, len(around.nest.domain)) <= len(around.nest.domain) - len(
+                self.nest.domain
+            ):
+                self.accumulators[k] = around._accumulator(number, False)[0]
+                self.summed[k] = -1  # from a loop around this nest
 
     def _fill(self, k: int) -> None:
         """Initialise the result of a reduction in memory."""
@@ -162,70 +158,57 @@ class VectorWriter:
         place = place._replace(shape=shape, strides=tuple([place.strides[d] for d in dims]))
         start = Term("constant", (), dtype, start_value(store.mode, dtype))
         nest = Nest(shape, (), (start,), (Store(0, place, SET),))
-        divided = self.part and store.place.strides[0] != 0
-        loops = loop_order_of(nest, divided) or LoopOrder(tuple(range(len(shape))), -1, 1)
-        inner = VectorWriter(nest, loops, False, divided, f"{self.names}f{k}.")
-        inner.stores = [self.stores[k]]
+        divided = self.ends is not None and store.place.strides[0] != 0
+        loops = loop_order_of(nest, divided) if self.loops.simd >= 0 else None
+        inner = self.within(nest, loops or plain_order(nest), [], [self.stores[k]])
+        inner.ends = self.ends if divided else None
         inner.write()
-        self.lines += inner.lines
-        self.allocas += inner.allocas
-        self.declared |= inner.declared  # it calls no functions
+        self.add(inner)
 
-    def _enter(self, level: int) -> None:
+    def enter(self, level: int) -> None:
         """Write what depends on the loops above only, then the inner loops."""
         opened = [k for k, at in self.summed.items() if at == level]
         inside = 0 <= self.loops.simd < level
         for k in opened:
             self._open(k, inside)
             for width in () if inside else self.widths:
-                with self._at_width(width):
+                with self.at_width(width):
                     self._open(k, True)
-        self._compute(level)
+        if self.tiles is None and 0 not in self.nest.domain:
+            self._compute(level)
         if level == len(self.loops.order):
             beside = self._rows() if self.loops.rows else set()
             for k in range(len(self.nest.stores)):
                 if k not in beside:
                     self._store(k)
         elif level == self.loops.simd and self.loops.rows:
-            with self._at_width(self.loops.width):
+            with self.at_width(self.loops.width):
                 self._blocks(level)
         elif level == self.loops.simd:
             for segment in self.segments:
-                with self._at_width(segment.width):
+                with self.at_width(segment.width):
                     self._segment(level, segment)
-        else:
-            divided = self.part and self.loops.order[level] == 0
-            last = str(self.nest.domain[self.loops.order[level]])
-            first, last = ("%from", "%to") if divided else ("0", last)
-            self._loop(first, last, 1, lambda index: self._step(level, index))
+        elif self.tiles is not None and level == self.tiles.level:
+            self.tiles.write(self)
+        elif self.nest.domain[self.loops.order[level]]:
+            self.loop(*self.bounds(level), 1, lambda index: self._step(level, index))
         for k in opened:
             for width in () if inside else self.widths:
-                with self._at_width(width):
-                    self._add(k, self._fold(k, self._total(k, True)), False)
+                with self.at_width(width):
+                    self._add(k, self.fold(self.nest.stores[k].mode, self._total(k, True)), False)
             self._finish(k, self._total(k, inside), inside)
 
-    @contextmanager
-    def _at_width(self, width: int) -> Iterator[None]:
-        """Write vectors of some width meanwhile."""
-        before, self.width = self.width, width
-        with self._scope():
-            yield
-        self.width = before
-
-    @contextmanager
-    def _scope(self) -> Iterator[None]:
-        """Drop the values computed meanwhile: they do not dominate what follows."""
-        splats = dict(self.splats)
-        with self.uniform.scope(), self.vector.scope():
-            yield
-        self.splats = splats
+    def bounds(self, level: int) -> tuple[str, str]:
+        """Where a loop begins and ends."""
+        dim = self.loops.order[level]
+        return self.ends if self.ends and dim == 0 else ("0", str(self.nest.domain[dim]))
 
     def _segment(self, level: int, segment: Segment) -> None:
         """The steps of a segment: a loop, or one that may be masked."""
         first, last, width = segment
         if last - first > width:
             steps = (str(first), str(last), width)
-            self._loop(*steps, lambda index: self._step(level, index))
+            self.loop(*steps, lambda index: self._step(level, index))
             return
         if last - first < width:
             bits = ["true" if first + i < last else "false" for i in range(width)]
@@ -235,6 +218,12 @@ class VectorWriter:
 
     def _step(self, level: int, index: str) -> None:
         """One step of the loop at a level."""
+        with self.at(level, index):
+            self.enter(level + 1)
+
+    @contextmanager
+    def at(self, level: int, index: str) -> Iterator[None]:
+        """Point at the elements of one step of a loop meanwhile."""
         d = self.loops.order[level]
         before = (list(self.loads), list(self.stores))
         for names, places in (
@@ -243,7 +232,7 @@ class VectorWriter:
         ):
             for k, place in enumerate(places):
                 names[k] = self._offset(names[k], place, index, place.strides[d])
-        self._enter(level + 1)
+        yield
         self.loads[:], self.stores[:] = before
 
     def _offset(self, base: str, place: Place, index: str, stride: int) -> str:
@@ -254,62 +243,43 @@ class VectorWriter:
             steps = self.uniform.share("i64", f"mul nsw i64 {index}, {stride}").name
         kind = memory(place.buffer.dtype)
         found = self.uniform.share("ptr", f"getelementptr inbounds {kind}, ptr {base}, i64 {steps}")
-        self._take(self.uniform)
         return found.name
-
-    def _loop(self, first: str, last: str, step: int, body: Callable[[str], None]) -> None:
-        head, after = self.label(), self.label()
-        counter = f"%c{head}"
-        self.allocas.append(f"{counter} = alloca i64")
-        self.lines += [f"store i64 {first}, ptr {counter}", f"br label %{head}", f"{head}:"]
-        index = self.emit("i64", f"load i64, ptr {counter}").name
-        with self._scope():
-            body(index)
-        up = self.emit("i64", f"add nuw nsw i64 {index}, {step}").name
-        self.lines.append(f"store i64 {up}, ptr {counter}")
-        more = self.emit("i1", f"icmp ult i64 {up}, {last}").name
-        self.lines += [f"br i1 {more}, label %{head}, label %{after}", f"{after}:"]
 
     # -- values --------------------------------------------------------------------------------
 
     def _compute(self, level: int) -> None:
         """Write the loads and terms that depend on so many loops."""
-        nest = self.nest
-        read = {a for t in nest.terms for a in t.args} | {s.source for s in nest.stores}
-        indices = {load for gathers in nest.gathers for load, _, _ in gathers}
-        for k in sorted(indices):
+        for k in (*sorted(self.indices), *self.direct):
             if self.depth[~k] == level:
                 self.values[~k] = self._load(k)
-        for k in range(len(nest.loads)):
-            if self.depth[~k] == level and k not in indices and ~k in read:
-                self.values[~k] = self._load(k)
-        for k, term in enumerate(nest.terms):
+        for k, term in enumerate(self.nest.terms):
             if self.depth[k] == level:
                 self.values[k] = self._term(k, term)
 
     def _term(self, k: int, term: Term) -> Value:
-        code = self.vector if self.varying[k] else self.uniform
         if term.name == "constant":
             return literal(term.constant, register(term.dtype))
-        args = []
-        for a in term.args:
-            value = self.values[a]
-            if self.varying[k] and not self.varying[a] and value.name[0] == "%":
-                value = Value(self.whole(value, False), value.type)
-            args.append(value)
+        varying = self.varying[k]
+        code = self.vector if varying else self.uniform
+        args = [self.values[a] for a in term.args]
+        for i, a in enumerate(term.args if varying else ()):
+            if not self.varying[a] and args[i].name[0] == "%":
+                args[i] = Value(self.whole(args[i], False), args[i].type)
         if term.name == "to":
             found: Value | None = code.cast(args[0], register(term.dtype))
         else:
             found = code.apply(term.name, args)
         assert found is not None, term.name
-        self._take(code)
+        if varying:
+            self.take()
         for bad in code.bad:
-            self._note(bad, self.varying[k])
+            self._note(bad, varying)
         code.bad.clear()
         return found
 
     def _note(self, bad: Value, varying: bool) -> None:
         """Note that an argument was outside the domain of a fast form."""
+        self.noted = True
         name = bad.name
         if varying and self.width > 1:
             kind = self.typed("i1")
@@ -331,7 +301,6 @@ class VectorWriter:
             wrapped = one.share("i64", f"add nsw i64 {index}, {extent}").name
             index = one.share("i64", f"select i1 {low}, i64 {wrapped}, i64 {index}").name
             base = self._offset(base, place, index, stride)
-        self._take(one)
         return base
 
     def _load(self, k: int) -> Value:
@@ -341,7 +310,7 @@ class VectorWriter:
         if self.loops.rows and self.varying[~k] and (gathers or place.strides[0] != 1):
             return self._gathered(k, place, gathers)
         address = self._gather_address(self.loads[k], place, gathers)
-        return self._read(address, place, self.varying[~k])
+        return self.read(address, place, self.varying[~k])
 
     def _addresses(self, base: str, place: Place, gathers: Gathers = ()) -> str:
         """The vector of addresses of strided or gathered elements."""
@@ -354,7 +323,7 @@ class VectorWriter:
             up = many.share("i64", f"add nsw i64 {index}, {extent}").name
             index = many.share("i64", f"select i1 {low}, i64 {up}, i64 {index}").name
             index = many.share("i64", f"mul nsw i64 {index}, {step}").name
-            self._take(many)
+            self.take()
             found = self.emit("", f"add nsw {self.typed('i64')} {index}, {found}").name
         kind = memory(place.buffer.dtype)
         line = f"getelementptr inbounds {kind}, ptr {base}, {self.typed('i64')} {found}"
@@ -365,7 +334,7 @@ class VectorWriter:
         dtype = place.buffer.dtype
         kind, pointers, all_ = memory(dtype), self.typed("ptr"), self.typed("i1")
         type, size = self.typed(kind), dtype.itemsize
-        symbol = f"{_masked('gather', self.width, kind)[:-3]}.v{self.width}p0"
+        symbol = f"{intrinsic('gather', self.width, kind)[:-3]}.v{self.width}p0"
         self.declared.add(f"declare {type} @{symbol}({pointers}, i32 immarg, {all_}, {type})")
         at = self._addresses(self.loads[k], place, gathers)
         found = self.emit(
@@ -376,70 +345,12 @@ class VectorWriter:
             return self.emit("i1", f"trunc {type} {found.name} to {all_}")
         return found
 
-    def _read(self, address: str, place: Place, varying: bool) -> Value:
-        dtype = place.buffer.dtype
-        kind = memory(dtype)
-        type = self.typed(kind) if varying else kind
-        if varying and self.mask:
-            symbol = _masked("load", self.width, kind)
-            call = (
-                f"{type} @{symbol}(ptr {address}, i32 {dtype.itemsize}, {self.typed('i1')} "
-                f"{self.mask}, {type} zeroinitializer)"
-            )
-            self.declared.add(
-                f"declare {type} @{symbol}(ptr, i32 immarg, {self.typed('i1')}, {type})"
-            )
-            found = self.emit(kind, f"call {call}")
-        else:
-            found = self.emit(kind, f"load {type}, ptr {address}, align {dtype.itemsize}")
-        if dtype.name == "bool":
-            to = self.typed("i1") if varying else "i1"
-            return self.emit("i1", f"trunc {type} {found.name} to {to}")
-        return found
-
-    def _put(self, name: str, address: str, place: Place, varying: bool) -> None:
-        """Store a scalar or a vector."""
-        dtype = place.buffer.dtype
-        kind = memory(dtype)
-        type = self.typed(kind) if varying else kind
-        if dtype.name == "bool":
-            flags = self.typed("i1") if varying else "i1"
-            name = self.emit("i8", f"zext {flags} {name} to {type}").name
-        if varying and self.mask:
-            symbol = _masked("store", self.width, kind)
-            self.declared.add(
-                f"declare void @{symbol}({type}, ptr, i32 immarg, {self.typed('i1')})"
-            )
-            self.lines.append(
-                f"call void @{symbol}({type} {name}, ptr {address}, "
-                f"i32 {dtype.itemsize}, {self.typed('i1')} {self.mask})"
-            )
-        else:
-            self.lines.append(f"store {type} {name}, ptr {address}, align {dtype.itemsize}")
-
     # -- results -------------------------------------------------------------------------------
-
-    def combine(self, mode: str, a: Value, b: Value, varying: bool) -> Value:
-        """One step of a reduction."""
-        code = self.vector if varying else self.uniform
-        name, floats = "add" if mode == ADD else mode, a.type in ("double", "float")
-        found: Value | None
-        if floats and mode not in (MAX, MIN):
-            found = code.emit(a.type, f"f{name} {LOOSE} {a.type} {a.name}, {b.name}")
-        elif floats:  # the processor's instruction, with NaN propagated
-            sign = "ogt" if mode == MAX else "olt"
-            first = code.emit("i1", f"fcmp {sign} {a}, {b.name}")
-            better = code.emit(a.type, f"select {first}, {a}, {b}")
-            nan = code.emit("i1", f"fcmp uno {a}, {a.name}")
-            found = code.emit(a.type, f"select {nan}, {a}, {better}")
-        else:
-            found = code.apply(name, [a, b])
-        assert found is not None
-        self._take(code)
-        return found
 
     def _accumulator(self, k: int, vectors: bool) -> tuple[str, str]:
         kind = register(self.nest.stores[k].place.buffer.dtype)
+        if k in self.accumulators:
+            return self.accumulators[k], kind
         type = self.typed(kind) if vectors else kind
         name = f"%acc{self.names}{k}.{self.width if vectors else 't'}"
         line = f"{name} = alloca {type}"
@@ -466,39 +377,14 @@ class VectorWriter:
         before = self._total(k, vectors)
         after = self.combine(self.nest.stores[k].mode, before, value, vectors)
         if vectors and self.mask and (k in self.folded or self.summed[k] <= self.loops.simd):
-            after = self._chosen(after, before.name)
+            after = self.chosen(after, before.name)
         self.lines.append(f"store {type} {after.name}, ptr {name}")
-
-    def _fold(self, k: int, value: Value) -> Value:
-        """Reduce a vector to a scalar, by halves."""
-        mode, kind = self.nest.stores[k].mode, value.type
-        width = self.width
-        while self.width > 1:
-            halves = []
-            before, half = self.typed(kind), self.width // 2
-            for first in (0, half):
-                line = f"extractelement {before} {value.name}, i64 {first}"
-                if half > 1:
-                    order = ", ".join([f"i32 {first + i}" for i in range(half)])
-                    line = f"{before} {value.name}, {before} poison, <{half} x i32> <{order}>"
-                    line = f"shufflevector {line}"
-                halves.append(self.emit(kind, line))
-            self.width = half
-            value = self.combine(mode, halves[0], halves[1], True)
-        self.width = width
-        return value
-
-    def _chosen(self, value: Value, other: str) -> Value:
-        """Select under the mask: elsewhere the elements of another vector."""
-        type = self.typed(value.type)
-        line = f"select {self.typed('i1')} {self.mask}, {type} {value.name}, {type} {other}"
-        return self.emit(value.type, line)
 
     def _masked(self, k: int, value: Value) -> Value:
         """Select under the mask: elsewhere the neutral element of the reduction."""
         store = self.nest.stores[k]
         start = literal(start_value(store.mode, store.place.buffer.dtype), value.type)
-        return self._chosen(value, self.literal(start))
+        return self.chosen(value, self.literal(start))
 
     def _store(self, k: int) -> None:
         store = self.nest.stores[k]
@@ -515,21 +401,21 @@ class VectorWriter:
         elif self.width > 1 and self.loops.rows and store.place.strides[0] != 1:
             self._scattered(k, value.name, store.place)
         elif store.mode == SET:
-            self._put(value.name, self._target(k), store.place, vectors)
+            self.put(value.name, self._target(k), store.place, vectors)
         else:
             self._finish(k, value, vectors)
 
     def _blocks(self, level: int) -> None:
         """Step over blocks of rows; the last overlaps the one before if rows are left."""
         extent = self.nest.domain[0]
-        first, last = ("%from", "%to") if self.part else ("0", str(extent))
+        first, last = self.ends or ("0", str(extent))
         latest = self.emit("i64", f"sub nsw i64 {last}, {self.width}").name
 
         def step(index: str) -> None:
             over = self.emit("i1", f"icmp sgt i64 {index}, {latest}").name
             self._step(level, self.emit("i64", f"select i1 {over}, i64 {latest}, i64 {index}").name)
 
-        self._loop(first, last, self.width, step)
+        self.loop(first, last, self.width, step)
 
     def _rows(self) -> set[int]:
         """Store adjacent columns as rows, by transposing in registers; returns the stores done."""
@@ -558,7 +444,7 @@ class VectorWriter:
         """Scatter a vector to strided elements."""
         kind, pointers, all_ = memory(place.buffer.dtype), self.typed("ptr"), self.typed("i1")
         type, size = self.typed(kind), place.buffer.dtype.itemsize
-        symbol = f"{_masked('scatter', self.width, kind)[:-3]}.v{self.width}p0"
+        symbol = f"{intrinsic('scatter', self.width, kind)[:-3]}.v{self.width}p0"
         self.declared.add(f"declare void @{symbol}({type}, {pointers}, i32 immarg, {all_})")
         at = self._addresses(self.stores[k], place)
         self.lines.append(
@@ -570,18 +456,13 @@ class VectorWriter:
         store = self.nest.stores[k]
         address = self._target(k)
         if k in self.folded:
-            value, vectors = self._fold(k, value), False
+            value, vectors = self.fold(store.mode, value), False
         if k in self.outer or store.mode == ADD:
-            before = self._read(address, store.place, vectors)
+            before = self.read(address, store.place, vectors)
             value = self.combine(store.mode, before, value, vectors)
-        self._put(value.name, address, store.place, vectors)
+        self.put(value.name, address, store.place, vectors)
 
     def _target(self, k: int) -> str:
         nest = self.nest
         gathers = nest.gathers[len(nest.loads) + k] if nest.gathers else ()
         return self._gather_address(self.stores[k], nest.stores[k].place, gathers)
-
-
-def _masked(what: str, width: int, kind: str) -> str:
-    short = {"double": "f64", "float": "f32"}.get(kind, kind)
-    return f"llvm.masked.{what}.v{width}{short}.p0"
