@@ -9,9 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from math import prod
 
+import numpy as np
+
+from tapegrad.compiler.codegen import vector_blocks
+from tapegrad.compiler.codegen.vector_module import ATTRIBUTES
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.loop_nest import SUM, Nest, collapsed
+from tapegrad.compiler.llvm.function_builder import FunctionBuilder
 from tapegrad.compiler.llvm.ssa import FLOATS
 from tapegrad.kernels import build
 
@@ -21,15 +27,16 @@ TYPES = {"float64": "double", "float32": "float"}
 
 
 def total(place: Place) -> tuple[str, str] | None:
-    """The call that adds up a window, and its declaration; None if it has gaps."""
+    """The call that adds up a window, and its declaration; None if it has gaps.
+
+    It takes the addresses of the sum and of the window.
+    """
     type = TYPES.get(place.buffer.dtype.name)
     if type is None or not place.is_contiguous():
         return None
-    size = 1
-    for n in place.shape:
-        size *= n
-    name = f"{PREFIX}total.{FLOATS[type]}"
-    return f"call {type} @{name}(ptr {{}}, i64 {size})", f"declare {type} @{name}(ptr, i64)"
+    name, size = f"{PREFIX}total.{FLOATS[type]}", prod(place.shape)
+    call = f"call void @{name}(ptr {{}}, ptr {{}}, ptr null, ptr null, i64 {size})"
+    return call, f"declare void @{name}(ptr, ptr, ptr, ptr, i64)"
 
 
 def redone(nest: Nest) -> tuple[str, str] | None:
@@ -70,102 +77,62 @@ def address(name: str) -> int:
     True
     """
     what, short = name.removeprefix(PREFIX).split(".")
-    type = {short: long for long, short in FLOATS.items()}[short]
-    return build.assemble(_total(type) if what == "total" else _Exact(type).text())
+    dtype = np.dtype(short.replace("f", "float"))
+    if what == "total":
+        block = vector_blocks.reduced(SUM, dtype)
+        vector_blocks.load([block])
+        return block.address
+    text = (
+        _Exact(dtype)
+        .routine(["noalias readonly"] * 2 + ["noalias", "noalias readonly"], "void")
+        .text
+    )
+    text = text.replace("define internal void @{name}", f"define void @{build.SYMBOL}")
+    return build.assemble(f"{ATTRIBUTES}\n{text}")
 
 
-def _total(type: str) -> str:
-    return f"""\
-define {type} @{build.SYMBOL}(ptr noalias readonly %x, i64 %n) "prefer-vector-width"="512" {{
-start:
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %start ], [ %next, %loop ]
-  %sum = phi {type} [ 0.0, %start ], [ %more, %loop ]
-  %at = getelementptr inbounds {type}, ptr %x, i64 %i
-  %value = load {type}, ptr %at
-  %more = fadd reassoc nsz {type} %sum, %value
-  %next = add nuw nsw i64 %i, 1
-  %done = icmp eq i64 %next, %n
-  br i1 %done, label %end, label %loop
-end:
-  ret {type} %more
-}}"""
+class _Exact(FunctionBuilder):
+    """The loops: zero the result, then accumulate products.
 
+    Over the factors, the result, and a table of the extents and of the strides of all three.
+    """
 
-class _Exact:
-    """Writes the loops: zero the result, then accumulate products."""
+    def __init__(self, dtype: np.dtype) -> None:
+        super().__init__(dtype)
+        numbers = [self.load(self.at("%a3", k, "i64"), "i64") for k in range(4 * RANK)]
+        extents, *self.strides = [numbers[k : k + RANK] for k in range(0, 4 * RANK, RANK)]
+        kept = []
+        for n, stride in zip(extents, self.strides[2], strict=True):
+            still = self.emit(f"icmp eq i64 {stride}, 0")
+            kept.append(self.emit(f"select i1 {still}, i64 1, i64 {n}"))
+        self.loops(kept, [], self.clear)
+        self.loops(extents, [], self.add)
 
-    def __init__(self, type: str) -> None:
-        self.type = type
-        self.lines: list[str] = []
-        self.allocas: list[str] = []
-        self.count = 0
-
-    def emit(self, text: str) -> str:
-        """Emit an instruction; returns the name of its result."""
-        self.count += 1
-        self.lines.append(f"%x{self.count} = {text}")
-        return f"%x{self.count}"
-
-    def loops(self, extents: list[str], body: Callable[[list[str]], None]) -> None:
+    def loops(self, extents: list[str], at: list[str], body: Callable[[list[str]], None]) -> None:
         """Write nested loops; the innermost body gets their indices."""
-        self._loops(extents, [], body)
-
-    def _loops(self, extents: list[str], at: list[str], body: Callable[[list[str]], None]) -> None:
         if len(at) == len(extents):
             body(at)
             return
-        self.count += 1
-        k = self.count
-        self.allocas.append(f"%c{k} = alloca i64")
-        self.lines += [f"store i64 0, ptr %c{k}", f"br label %loop{k}", f"loop{k}:"]
-        index = self.emit(f"load i64, ptr %c{k}")
-        self._loops(extents, [*at, index], body)
-        up = self.emit(f"add nuw nsw i64 {index}, 1")
-        more = self.emit(f"icmp ult i64 {up}, {extents[len(at)]}")
-        self.lines += [f"store i64 {up}, ptr %c{k}", f"br i1 {more}, label %loop{k}, label %end{k}"]
-        self.lines.append(f"end{k}:")
+        with self.loop(extents[len(at)]) as index:
+            self.loops(extents, [*at, index], body)
 
-    def at(self, base: str, index: list[str], strides: list[str]) -> str:
+    def place(self, operand: int, index: list[str]) -> str:
         """The address of an element."""
         offset = "0"
-        for i, stride in zip(index, strides, strict=True):
+        for i, stride in zip(index, self.strides[operand], strict=True):
             offset = self.emit(f"add nsw i64 {offset}, {self.emit(f'mul nsw i64 {i}, {stride}')}")
-        return self.emit(f"getelementptr inbounds {self.type}, ptr {base}, i64 {offset}")
+        return self.at(f"%a{operand}", offset)
 
-    def text(self) -> str:
-        """The function."""
-        type, numbers = self.type, []
-        for k in range(4 * RANK):
-            at = self.emit(f"getelementptr inbounds i64, ptr %table, i64 {k}")
-            numbers.append(self.emit(f"load i64, ptr {at}"))
-        extents, *strides = [numbers[k : k + RANK] for k in range(0, 4 * RANK, RANK)]
-        kept = []
-        for n, stride in zip(extents, strides[2], strict=True):
-            still = self.emit(f"icmp eq i64 {stride}, 0")
-            kept.append(self.emit(f"select i1 {still}, i64 1, i64 {n}"))
+    def clear(self, index: list[str]) -> None:
+        """Zero an element of the result."""
+        self.store(self.constant(0.0), self.place(2, index))
 
-        def clear(index: list[str]) -> None:
-            self.lines.append(f"store {type} 0.0, ptr {self.at('%out', index, strides[2])}")
-
-        def add(index: list[str]) -> None:
-            product, addresses = (
-                "",
-                [self.at(p, index, s) for p, s in zip(("%a", "%b", "%out"), strides, strict=True)],
-            )
-            a, b, before = [self.emit(f"load {type}, ptr {address}") for address in addresses]
-            product = self.emit(f"fmul {type} {a}, {b}")
-            for factor in (a, b):
-                some = self.emit(f"fcmp une {type} {factor}, 0.0")
-                product = self.emit(f"select i1 {some}, {type} {product}, {type} 0.0")
-            after = self.emit(f"fadd {type} {before}, {product}")
-            self.lines.append(f"store {type} {after}, ptr {addresses[2]}")
-
-        self.loops(kept, clear)
-        self.loops(extents, add)
-        head = (
-            f"define void @{build.SYMBOL}(ptr noalias readonly %a, ptr noalias readonly %b, "
-            'ptr noalias %out, ptr noalias readonly %table) "prefer-vector-width"="512" {'
-        )
-        return "\n".join([head, *self.allocas, *self.lines, "ret void", "}"])
+    def add(self, index: list[str]) -> None:
+        """Add a product to the result, in which zeros are strong."""
+        zero, out = self.constant(0.0), self.place(2, index)
+        a, b = self.load(self.place(0, index)), self.load(self.place(1, index))
+        product = self.two("fmul", a, b)
+        for factor in (a, b):
+            some = self.emit(f"fcmp une {self.kind} {factor}, {zero}")
+            product = self.choose(some, product, zero)
+        self.store(self.two("fadd", self.load(out), product), out)

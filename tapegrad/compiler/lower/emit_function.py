@@ -190,18 +190,18 @@ class FunctionEmitter:
         """Run a nest where the sum that another one computes is NaN."""
         kind = MEMORY[step.result.buffer.dtype.name]
         added = None if shared(look) else gemm_fallback.total(look.loads[0])
+        result = self.address(step.result)
         if added is not None:
             call, declaration = added
             self.module.declared.add(declaration)
-            line = call.format(self.address(look.loads[0]))
+            self.lines.append(call.format(result, self.address(look.loads[0])))
         else:
             self.lines.append(self._nest(look, self.module.nest(look)))
-            line = f"load {kind}, ptr {self.address(step.result)}"
         redo = self._nest(step.redo, self.module.redo(step.redo))
         total, bad = self.fresh(), self.fresh()
         self.count += 1
         self.lines += [
-            f"{total} = {line}",
+            f"{total} = load {kind}, ptr {result}",
             f"{bad} = fcmp uno {kind} {total}, {total}",
             f"br i1 {bad}, label %again{self.count}, label %fine{self.count}",
             f"again{self.count}:",
