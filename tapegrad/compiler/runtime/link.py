@@ -94,14 +94,8 @@ class Linked:
     def __init__(self, lowered: Lowered) -> None:
         _offer_symbols()
         scipy_calls.offer(lowered.text, lowered.ready)
-        for name in set(_ROUTINE.findall(lowered.text)):
-            _offer_routine(name)
-        for name in set(_OUTLINED.findall(lowered.text + lowered.ready)):
-            _offer_outlined(name)
-        for name in set(_AGAIN.findall(lowered.text)):
-            _offer_again(name)
-        if vector_interpreter.SYMBOL in lowered.text:
-            _offer_interpreter()
+        for name, prefix in set(_COMMON.findall(lowered.text + lowered.ready)):
+            _offer(name, prefix)
         self.engine = build.assembled(lowered.text, lowered.level, lowered.ready)
         engine = self.engine[0]
         self.address = int(engine.get_function_address(ENTRY))
@@ -135,44 +129,21 @@ class Linked:
             table.pop(getattr(self, "number", -1), None)
 
 
-_ROUTINE = re.compile(f"@{function_builder.PREFIX}([a-z0-9]+)")
+# What all programs share, by how its symbol begins: it is compiled, or imported, on first use.
+_ADDRESSES: dict[str, Callable[[str], int]] = {
+    function_builder.PREFIX: lambda name: blas.routine(name.removeprefix(function_builder.PREFIX)),
+    elementary.OUTLINED: elementary.address,
+    math_runtime.PREFIX: math_runtime.address,
+    gemm_fallback.PREFIX: gemm_fallback.address,
+    vector_interpreter.SYMBOL: lambda _: vector_interpreter.address(),
+}
+_COMMON = re.compile(rf"@(({'|'.join(map(re.escape, _ADDRESSES))})[a-z0-9_.]*)")
 
 
 @cache
-def _offer_routine(name: str) -> None:
-    """Define the symbol of a BLAS or LAPACK routine, lazily: importing them takes a while."""
-    llvm = build.binding()
-
-    llvm.add_symbol(function_builder.PREFIX + name, blas.routine(name))
-
-
-_OUTLINED = re.compile(f"@((?:{elementary.OUTLINED}|{math_runtime.PREFIX})[a-z0-9_.]+)")
-
-
-@cache
-def _offer_outlined(name: str) -> None:
-    """Define the symbol of an outlined elementary function."""
-    llvm = build.binding()
-
-    home = math_runtime if name.startswith(math_runtime.PREFIX) else elementary
-    llvm.add_symbol(name, home.address(name))
-
-
-_AGAIN = re.compile(rf"@({re.escape(gemm_fallback.PREFIX)}[a-z0-9.]+)")
-
-
-@cache
-def _offer_again(name: str) -> None:
-    """Define the symbol of a loop that all programs share."""
-    llvm = build.binding()
-
-    llvm.add_symbol(name, gemm_fallback.address(name))
-
-
-@cache
-def _offer_interpreter() -> None:
-    """Define the symbol of the interpreter of nests."""
-    build.binding().add_symbol(vector_interpreter.SYMBOL, vector_interpreter.address())
+def _offer(name: str, prefix: str) -> None:
+    """Define a symbol that all programs share."""
+    build.binding().add_symbol(name, _ADDRESSES[prefix](name))
 
 
 _offered = False
