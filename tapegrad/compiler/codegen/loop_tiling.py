@@ -17,6 +17,7 @@ import numpy as np
 from tapegrad.compiler.codegen import math_runtime
 from tapegrad.compiler.codegen.nest_function import Written, written
 from tapegrad.compiler.codegen.nest_writer import NestWriter, plain_order
+from tapegrad.compiler.codegen.vector_lines import ROLLED
 from tapegrad.compiler.ir.buffers import SCRATCH, Buffer, Place, c_strides
 from tapegrad.compiler.ir.loop_nest import ADD, SET, Gathers, Nest, Store, Term, collapsed, memory
 from tapegrad.ops.core import table
@@ -169,6 +170,7 @@ class Tiles:
         self.nest = nest
         self.plan = plan
         self.level = plan.level
+        self.hint = ""  # of the loops in a tile
         domain = nest.domain[plan.level :]
         self.shape = (plan.rows, *domain[1:])
         self.arrays = {a: self._array(a) for a in plan.arrays}
@@ -184,6 +186,7 @@ class Tiles:
         for a, place in self.arrays.items():
             kind = memory(place.buffer.dtype)
             writer.allocas.append(f"{_name(a)} = alloca [{place.buffer.size} x {kind}], align 64")
+        self.hint, writer.hint = writer.hint, writer.hint or ROLLED  # a tile is much code
         first, last = writer.bounds(self.level)
         if rows == count and first == "0":
             self._tile(writer, str(rows))
@@ -292,6 +295,7 @@ class _Stage:
         )  # fmt: skip
         inner = writer.within(nest, plain_order(nest), self.names, self.stored)
         inner.ends = "0", rows
+        inner.hint = self.tiles.hint
         inner.continues(writer, self.numbers)
         inner.enter(0)
         writer.add(inner)

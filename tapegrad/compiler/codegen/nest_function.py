@@ -16,6 +16,7 @@ import numpy as np
 
 from tapegrad.compiler.codegen.loop_order import loop_order_of
 from tapegrad.compiler.codegen.nest_writer import NestWriter, Tiling, plain_order
+from tapegrad.compiler.codegen.vector_lines import COLD
 from tapegrad.compiler.ir.loop_nest import SET, Nest, collapsed, memory
 from tapegrad.compiler.llvm.widen import has_vector_form
 
@@ -53,7 +54,7 @@ def written(
 
     def again() -> NestWriter:
         second = NestWriter(nest, plain_order(nest), False, part, redo)
-        second.rarely = redo is not None
+        second.hint = COLD if redo is not None else ""
         return second
 
     return _function(nest, part, first, again, "internal", "#1" if redo is None else "#4")

@@ -126,7 +126,7 @@ class NestWriter(VectorLines):
         """The writer of a nest within this one, which is then `add`ed."""
         self.inner += 1
         found = NestWriter(nest, loops, False, names=f"{self.names}n{self.inner}.")
-        found.rarely = self.rarely
+        found.hint = self.hint
         found.loads, found.stores = loads, stores
         return found
 

@@ -14,6 +14,14 @@ from tapegrad.compiler.llvm.scalar_ops import Code, Value
 
 # Reductions may be reassociated: no less accurate, and they vectorise.
 LOOSE = "reassoc nsz"
+# Loops that are not worth LLVM's time, and such as are not to be unrolled.
+COLD, ROLLED = "!0", "!3"
+LOOP_HINTS = f"""\
+{COLD} = distinct !{{{COLD}, !1, !2}}
+!1 = !{{!"llvm.loop.vectorize.enable", i1 false}}
+!2 = !{{!"llvm.loop.unroll.disable"}}
+{ROLLED} = distinct !{{{ROLLED}, !2}}
+"""
 
 
 class VectorLines:
@@ -27,7 +35,7 @@ class VectorLines:
         self.allocas: list[str] = []
         self.used = {1: self.uniform.used}  # functions, by the width that they are called with
         self.declared: set[str] = set()
-        self.rarely = False  # cold: not worth LLVM's time
+        self.hint = ""  # what LLVM should not do to loops: `COLD`, `ROLLED`
         self.blocks = 0
         self.width = 1  # of vectors now
         self.mask = ""  # of the elements that exist, in a partial vector
@@ -93,7 +101,7 @@ class VectorLines:
         up = self.emit("i64", f"add nuw nsw i64 {index}, {step}").name
         self.lines.append(f"store i64 {up}, ptr {counter}")
         more = self.emit("i1", f"icmp ult i64 {up}, {last}").name
-        hint = ", !llvm.loop !0" if self.rarely else ""
+        hint = f", !llvm.loop {self.hint}" if self.hint else ""
         self.lines += [f"br i1 {more}, label %{head}, label %{after}{hint}", f"{after}:"]
 
     @contextmanager

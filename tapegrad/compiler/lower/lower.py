@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad.compiler.codegen.threading import Shared
+from tapegrad.compiler.codegen.vector_lines import LOOP_HINTS
 from tapegrad.compiler.codegen.vector_module import ATTRIBUTES
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.graph import Graph
@@ -48,10 +49,7 @@ declare void @free(ptr)
 declare ptr @realloc(ptr, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-!0 = distinct !{{!0, !1, !2}}
-!1 = !{{!"llvm.loop.vectorize.enable", i1 false}}
-!2 = !{{!"llvm.loop.unroll.disable"}}
-"""
+{LOOP_HINTS}"""
 
 
 COUNTED = {
