@@ -34,16 +34,28 @@ def vectorize_outer_loops(function: Function) -> None:
     """Vectorise the outermost loops that can be."""
     done: set[Loop] = set()
     function.lanes = 2 * LANES if _is_short(function) else LANES
+    readers = _readers(function)
     for loop in sorted(function.loops, key=lambda x: x.depth):
         if loop.parent in done:
             done.add(loop)
-        elif (found := _OuterLoop(function, loop)).usable():
+        elif (found := _OuterLoop(function, loop, readers)).usable():
             filled = {x for one in found.packed.values() if (x := tabulated(function, one))}
             function.number_positions()
-            if not filled or (found := _OuterLoop(function, loop, filled)).usable():
+            readers = _readers(function)
+            if not filled or (found := _OuterLoop(function, loop, readers, filled)).usable():
                 found.vectorize()
+                readers = _readers(function)
                 done.add(loop)
     function.number_positions()
+
+
+def _readers(function: Function) -> dict[Value, list[Value]]:
+    """By each value, those of which it is an operand."""
+    found: dict[Value, list[Value]] = {}
+    for v in function.all_values():
+        for a in v.args:
+            found.setdefault(a, []).append(v)
+    return found
 
 
 def _is_short(function: Function) -> bool:
@@ -56,10 +68,12 @@ def _is_short(function: Function) -> bool:
 class _OuterLoop:
     """A loop, and what is known of the values in it."""
 
-    def __init__(self, function: Function, loop: Loop, filled: Collection[Loop] = ()) -> None:
-        self.function, self.loop, self.filled = function, loop, filled
+    def __init__(
+        self, function: Function, loop: Loop, readers: dict[Value, list[Value]],
+        filled: Collection[Loop] = (),
+    ) -> None:  # fmt: skip
+        self.function, self.loop, self.readers, self.filled = function, loop, readers, filled
         self.blocks = [b for b in function.blocks if b in loop.blocks]  # in order
-        self.readers: dict[Value, list[Value]] = {}
         self.varying: set[Value] = set()
         self.branches: dict[Block, Branch] = {}
         self.sums: dict[Value, dict[Value, Value]] = {}  # by the phi: additions in a row, terms
@@ -71,10 +85,6 @@ class _OuterLoop:
         """Whether the trips are independent, but for sums, and vectors of them pay."""
         if not self._has_form():
             return False
-        for block in self.function.blocks:
-            for v in (*block.phis, *block.instructions):
-                for a in v.args:
-                    self.readers.setdefault(a, []).append(v)
         self.sums = {p: self._additions(p) for p in self._carried()}
         if self.condition in self.readers:
             return False
