@@ -81,6 +81,7 @@ class Emitter:
         self.team: Team | None = None  # threads that share trips, if any do
         self._scopes: dict[Any, int] = {}
         self._labels = 0
+        self._repeated = 0  # loops
         self.current = BlockCode()
 
     # -- control -----------------------------------------------------------------------------
@@ -110,9 +111,14 @@ class Emitter:
         """Append a line that gives no value."""
         self.current.lines.append(text)
 
-    def jump(self, label: str) -> None:
-        """End the block with a jump."""
-        self.line(f"br label %{label}")
+    def jump(self, label: str, repeats: bool = False) -> None:
+        """End the block with a jump; `repeats`: to the next trip of an innermost loop.
+
+        LLVM does not unroll such a loop if the number of trips is not known: vectors do that where
+        it pays, and what remains of the trips would take longer to compile than the loop.
+        """
+        self._repeated += repeats
+        self.line(f"br label %{label}{f', !llvm.loop !{_LOOP + self._repeated}' * repeats}")
 
     def branch(self, condition: Any, yes: str, no: str, hint: str = "") -> None:
         """End the block with a branch."""
@@ -556,9 +562,12 @@ class Emitter:
                 f"!{_SET + k} = !{{!{_SCOPE + k}}}",
                 f"!{_OTHERS + k} = !{{{others}}}",
             ]
+        lines.append(f'!{_LOOP} = !{{!"llvm.loop.unroll.runtime.disable"}}')
+        loops = [_LOOP + k for k in range(1, self._repeated + 1)]
+        lines += [f"!{k} = distinct !{{!{k}, !{_LOOP}}}" for k in loops]
         return "\n".join(lines)
 
 
 # Numbers of metadata.
-_DOMAIN, _LIKELY, _UNLIKELY = 1_000_000, 1_000_001, 1_000_002
+_DOMAIN, _LIKELY, _UNLIKELY, _LOOP = 1_000_000, 1_000_001, 1_000_002, 5_000_000
 _SCOPE, _SET, _OTHERS = 2_000_000, 3_000_000, 4_000_000

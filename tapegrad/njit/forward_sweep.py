@@ -142,7 +142,8 @@ class ForwardSweep:
             emitter.jump(self.after)
         elif block.terminator == "jump":
             self._hand_on(block, block.successors[0])
-            emitter.jump(self.label(block.successors[0]))
+            following = block.successors[0]
+            emitter.jump(self.label(following), block.is_of_innermost(following))
         else:
             labels = [emitter.label("edge") if s.phis else self.label(s) for s in block.successors]
             emitter.branch(frame.value(block.operands[0]), *labels)

@@ -50,7 +50,7 @@ def _may_pay(loop: Loop) -> bool:
     count = loop.count
     if count is not None and count.op == "const" and count.attribute <= UNROLLED:
         return False
-    return count is None or not _is_innermost(loop) or _replaces(loop)
+    return count is None or not loop.is_innermost or _replaces(loop)
 
 
 def _pays(loop: Loop, paths: _Paths) -> bool:
@@ -59,13 +59,9 @@ def _pays(loop: Loop, paths: _Paths) -> bool:
     Where a loop inside takes the time of a trip, and a trip that chooses a number does little more
     than one that does not, places that depend on what was chosen before would hold trips up.
     """
-    if loop.count is None or _is_innermost(loop):
+    if loop.count is None or loop.is_innermost:
         return True
     return not (paths.choices or any(_is_choice(*end, loop) for end in paths.ends()))
-
-
-def _is_innermost(loop: Loop) -> bool:
-    return all(b.loop is loop for b in loop.blocks)
 
 
 def _replaces(loop: Loop) -> bool:

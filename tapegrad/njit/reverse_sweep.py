@@ -172,7 +172,8 @@ class ReverseSweep:
         elif block.is_header:
             self._next_trip(block, incoming)
         elif len(block.predecessors) == 1:
-            emitter.jump(f"r{block.predecessors[0].label}")
+            above = block.predecessors[0]
+            emitter.jump(f"r{above.label}", block.is_of_innermost(above))
         elif block not in self.plan.merges and len(self.plan.sources(block)) > 1:
             assert block.dominator is not None
             emitter.jump(f"r{block.dominator.label}")
@@ -320,7 +321,7 @@ class ReverseSweep:
         emitter, sources = self.emitter, self.plan.sources(block)
         labels = [emitter.label("from") for _ in sources]
         if len(sources) == 1:
-            emitter.jump(*labels)
+            emitter.jump(labels[0])
         else:
             self._choose(self.plan.merges[block], labels)
         for source, label in zip(sources, labels):

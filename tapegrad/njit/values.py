@@ -77,6 +77,10 @@ class Block:
         """Whether a loop begins here."""
         return self.loop is not None and self.loop.header is self
 
+    def is_of_innermost(self, header: Block) -> bool:
+        """Whether the block is in an innermost loop with this header."""
+        return self.loop is not None and self.loop.header is header and self.loop.is_innermost
+
 
 class SharedTrips(NamedTuple):
     """What threads that share the trips of a loop have to add up.
@@ -137,6 +141,11 @@ class Loop:
         """The number of this trip."""
         assert self.trip is not None
         return self.trip
+
+    @property
+    def is_innermost(self) -> bool:
+        """Whether there is no loop in it."""
+        return all(b.loop is self for b in self.blocks)
 
     @property
     def in_lanes(self) -> bool:
