@@ -70,6 +70,19 @@ def all_elements_in_order(a, x):
     return np.cumsum(a)[7] * np.cumprod(a)[3] + np.sum(np.take(x, places)) * np.vdot(x, x)
 
 
+@case(A2)
+def covariances_of_rows(a):
+    c, r = np.cov(a), np.corrcoef(a * a)
+    return np.sum(c * c) + r[0, 1] * r[1, 2]
+
+
+@case(A2)
+def what_is_close(a):
+    b = a * a
+    b[0] = a[0] * (1 + 1e-7)
+    return np.sum(np.where(np.isclose(a, b), a * b, b))
+
+
 @case(A1)
 def extremes_but_for_nan(x):
     y = x.copy()

@@ -110,8 +110,6 @@ class NestWriter(VectorLines):
         """The functions that are called, with the width of their vectors."""
         return {(width, name) for width, used in self.used.items() for name in used}
 
-    # -- lines ---------------------------------------------------------------------------------
-
     # -- loops ---------------------------------------------------------------------------------
 
     def write(self) -> None:

@@ -393,8 +393,47 @@ _OF_VECTORS = {
 }
 
 
+# Of the rows of a matrix.
+_COVARIANCE = """\
+m, n = a.shape
+mean, out = np.zeros(m, D), np.empty((m, m), D)
+for i in range(m):
+ for k in range(n):
+  mean[i] += a[i, k]
+ mean[i] /= n
+f = np.nan if n < 2 else 1.0 / (n - 1)
+for i in range(m):
+ for j in range(i + 1):
+  s = ZERO
+  for k in range(n):
+   s += (a[i, k] - mean[i]) * (a[j, k] - mean[j])
+  out[i, j] = s * f
+  out[j, i] = out[i, j]"""
+_CORRELATION = """\
+for i in range(m):
+ mean[i] = math.sqrt(out[i, i])
+r = np.empty((m, m), D)
+for i in range(m):
+ for j in range(m):
+  r[i, j] = min(max(out[i, j] / mean[i] / mean[j], -1.0), 1.0)
+return r"""
+
+
+def _covariance(name: str, t: NumbaType) -> Function | None:
+    if t.ndim != 2 or t.dtype != types.float64:  # Numba's results are of float64
+        return None
+    lines = _COVARIANCE, "return out" if name == "cov" else _CORRELATION
+    lines = [line.replace("D)", "np.float64)").replace("ZERO", "0.0") for line in lines]
+    return defined(name, "a", *lines)
+
+
+_CLOSE = "({x0} == {x1} or (np.isfinite({x1}) and abs({x0} - {x1}) <= 1e-8 + 1e-5 * abs({x1})))"
+
+
 def named(name: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function | None:
     """A function of NumPy by its name; None if there is none for such operands."""
+    if name == "isclose" and len(kinds) == 2 and isinstance(result, types.Array):
+        return elementwise(_CLOSE, kinds, result)
     if name == "arange" or name == "linspace":
         return _range(name, len(kinds), result)
     if name in ("eye", "identity") and len(kinds) == 1:
@@ -406,6 +445,8 @@ def named(name: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function 
         return _diagonal(name, a)
     if len(kinds) == 1 and name == "copy":
         return copied(a)
+    if len(kinds) == 1 and name in ("cov", "corrcoef"):
+        return _covariance(name, a)
     if len(kinds) == 1 and (found := _total(name, a) or _extreme(name, a)) is not None:
         return found
     if len(kinds) == 1 and a.ndim and name in ("cumsum", "cumprod"):
