@@ -127,11 +127,12 @@ def _curvature(xp: Any, inputs: list[Any], data: list[Any]) -> Any:
 
 
 def _residual(xp: Any, inputs: list[Any], data: list[Any]) -> Any:
-    """The residual of u'' = f for a network u, at points of an interval."""
+    """The residual of u'' + u = f for a network u, at points of an interval."""
     x, f = data[0].detach().requires_grad_(), data[1]
-    (slope,) = xp.autograd.grad(_network(xp, inputs, x).sum(), x, create_graph=True)
+    u = _network(xp, inputs, x)
+    (slope,) = xp.autograd.grad(u.sum(), x, create_graph=True)
     (curve,) = xp.autograd.grad(slope.sum(), x, create_graph=True)
-    return ((curve - f) ** 2).mean()
+    return ((curve + u - f) ** 2).mean()
 
 
 def recorded() -> Iterator[Problem]:
@@ -145,7 +146,7 @@ def recorded() -> Iterator[Problem]:
     name = "Hessian-vector product by two sweeps, widths 16-32-32-1"
     yield Problem(name, _curvature, inputs, data, methods=True)
     points = np.linspace(-1, 1, 64)[:, None]
-    name = "residual of u'' = f, widths 1-20-20-1"
+    name = "residual of u'' + u = f, widths 1-20-20-1"
     yield Problem(
         name, _residual, _layers(rng, 1, 20, 20, 1), (points, np.sin(points)), methods=True
     )

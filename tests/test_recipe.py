@@ -143,7 +143,7 @@ def test_an_elementwise_operation(late_rows, monkeypatch):
     def refuse(*_):
         raise AssertionError("handed back to Python")
 
-    monkeypatch.setattr(sweep, "contributions", refuse)  # the compiled sweep does it by itself
+    monkeypatch.setattr(sweep, "by_rule", refuse)  # the compiled sweep does it by itself
     Case(witch, found[1], F8).gradients()
 
 
@@ -226,7 +226,7 @@ def test_an_operation_along_a_dimension(late_rows, monkeypatch):
         raise AssertionError("handed back to Python")
 
     monkeypatch.setattr(axis_plans, "run", refuse)  # compiled code runs it by itself,
-    monkeypatch.setattr(sweep, "contributions", refuse)  # forward and back
+    monkeypatch.setattr(sweep, "by_rule", refuse)  # forward and back
     y = function(x, 1)
     np.testing.assert_allclose(y.tolist(), expected, rtol=1e-14)
     (y * y).sum().backward()
@@ -254,7 +254,7 @@ def compare_large(op, function, monkeypatch):
         weight = tg.tensor(rng.standard_normal(array.shape))
         expected = tg.autograd.grad(tg.softmax(2 * x, dim), x, weight)[0].numpy()
         with monkeypatch.context() as patch:
-            patch.setattr(sweep, "contributions", None)  # the rule is not called
+            patch.setattr(sweep, "by_rule", None)  # the rule is not called
             (found,) = tg.autograd.grad(function(x, dim), x, weight)
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-18)
         native = passes(op, array, y, {"dim": (dim,)})

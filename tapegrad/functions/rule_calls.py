@@ -68,7 +68,7 @@ def _sum_to(x: Tensor, *, shape: tuple[int, ...]) -> Tensor | None:
 
 
 def _sum(x: Tensor, *, dim: Any, keepdim: bool) -> Tensor | None:
-    return total(reduce.sum, x, dim, keepdim)
+    return total(reduce.sum, x, dim, keepdim) if dim else None  # no dimension: to `total` all
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor | None:

@@ -4,7 +4,7 @@ A family is loaded by what uses it, so that an import of the package need not ma
 programs use.  The codes of rows follow from the order in which families are loaded.
 
 >>> from tapegrad.ops.families import table
->>> table["fft"].kind
+>>> table["fft_c2c"].kind
 'linear'
 """
 

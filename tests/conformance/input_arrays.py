@@ -271,7 +271,7 @@ def walk(mode: str, every: bool) -> None:
     """All rows; of the kinds a part, so that all modes together have every row with every kind."""
     modes = list(MODES)
     wrong, raised, count = [], 0, 0
-    for op in table.values():
+    for op in [*table.values()]:
         if op.name in ("function", "output"):
             continue
         samples = [s for s in samples_of(op) if s.movable] or samples_of(op)

@@ -74,6 +74,11 @@ SMOOTH = [
     and op.name not in ("where", "remainder", "floor", "sign")
     and all(type(f) is Formula for f in op.formulas)
 ]
+# In their parameters.
+FIRST_ORDER = (
+    "betainc betaincc betainccinv betaincinv ellipeinc ellipkinc gammainccinv gammaincinv igamma "
+    "igammac stdtr stdtrit"
+).split()
 smooth = pytest.mark.parametrize("op", SMOOTH, ids=lambda op: op.name)
 
 
@@ -104,7 +109,12 @@ def test_a_rule_on_duals_of_duals_is_the_second_derivative(op):
     operands = operands_of(op)
     ones = [np.ones_like(x) for x in operands]
     inner = [Dual(x, 1.0) for x in operands]
-    found = op(*[Dual(x, 1.0) for x in inner]).tangent
+    twice = [Dual(x, 1.0) for x in inner]
+    if op.name in FIRST_ORDER:
+        with pytest.raises(NotImplementedError, match="the second derivative of"):
+            op(*twice)
+        return
+    found = op(*twice).tangent
     second = found.tangent if isinstance(found, Dual) else 0.0
 
     def first(h):

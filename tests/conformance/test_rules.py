@@ -227,7 +227,7 @@ def test_small_elementwise_records_stay_in_compiled_code(op, monkeypatch):
     def refuse(*_):
         raise AssertionError("handed back to Python")
 
-    monkeypatch.setattr(sweep, "contributions", refuse)
+    monkeypatch.setattr(sweep, "by_rule", refuse)
     for shapes in CHIEF[len(op.inputs)]:
         Case(op, of_shapes(op, shapes), F8).gradients()
 

@@ -71,7 +71,8 @@ def gemm(frame, is_f4, first_turned, second_turned, m, n, k, a, lda, b, ldb, fre
 def readable(is_f4, at, s0, s1, rows, width):
     """Whether BLAS can read a matrix and no number in it is infinite or NaN.
 
-    A zero of an adjoint contributes zero even beside such a number.
+    A zero, of an adjoint or of a factor, contributes zero even beside such a number: the factor may
+    be an adjoint itself, of a sweep that was recorded.
     """
     order = blas_order(s0, s1, rows, width)
     if order == 0:
@@ -101,7 +102,7 @@ def by_blas(frame, is_f4, k, at, s0, s1, g, out, m, inner, cols, fresh):
 
 @typed
 def left_adjoint(at, s0, s1, g, out, m, inner, cols, fresh):
-    """out[m, inner] += g[m, cols] @ b[inner, cols]^T; a zero of g contributes zero."""
+    """out[m, inner] += g[m, cols] @ b[inner, cols]^T; a zero of either contributes zero."""
     b = f8(at)
     adjoint, target = f8(g), f8(out)
     if fresh:
@@ -111,12 +112,14 @@ def left_adjoint(at, s0, s1, g, out, m, inner, cols, fresh):
             weight = adjoint[i * cols + c]
             if weight != 0.0:
                 for k in range(inner):
-                    target[i * inner + k] += weight * b[k * s0 + c * s1]
+                    value = b[k * s0 + c * s1]
+                    product = weight * value
+                    target[i * inner + k] += product if value != 0.0 else 0.0
 
 
 @typed
 def right_adjoint(at, s0, s1, g, out, m, inner, cols, fresh):
-    """out[inner, cols] += a[m, inner]^T @ g[m, cols]; a zero of g contributes zero."""
+    """out[inner, cols] += a[m, inner]^T @ g[m, cols]; a zero of either contributes zero."""
     a = f8(at)
     adjoint, target = f8(g), f8(out)
     if fresh:
@@ -124,10 +127,11 @@ def right_adjoint(at, s0, s1, g, out, m, inner, cols, fresh):
     for i in range(m):
         for k in range(inner):
             weight = a[i * s0 + k * s1]
-            for c in range(cols):
-                value = adjoint[i * cols + c]
-                product = weight * value
-                target[k * cols + c] += product if value != 0.0 else 0.0
+            if weight != 0.0:
+                for c in range(cols):
+                    value = adjoint[i * cols + c]
+                    product = weight * value
+                    target[k * cols + c] += product if value != 0.0 else 0.0
 
 
 @typed
@@ -185,6 +189,8 @@ def factor(frame, record, index, k, g, out, fresh, is_f4, blas):
     if batch > 1 and m * inner * cols <= TINY and not is_f4:
         blas = 0
     if blas:
+        if not readable(is_f4, g, cols, 1, m * batch, cols):
+            return False
         for i in range(batch):
             if not readable(is_f4, matrix_of(frame, header, i), s0, s1, rows, width):
                 return False
