@@ -422,9 +422,9 @@ return r"""
 def _covariance(name: str, t: NumbaType) -> Function | None:
     if t.ndim != 2 or t.dtype != types.float64:  # Numba's results are of float64
         return None
-    lines = _COVARIANCE, "return out" if name == "cov" else _CORRELATION
-    lines = [line.replace("D)", "np.float64)").replace("ZERO", "0.0") for line in lines]
-    return defined(name, "a", *lines)
+    text = "\n".join((_COVARIANCE, "return out" if name == "cov" else _CORRELATION))
+    text = text.replace("D)", "np.float64)").replace("ZERO", "0.0")
+    return defined(name, "a", text)
 
 
 _CLOSE = "({x0} == {x1} or (np.isfinite({x1}) and abs({x0} - {x1}) <= 1e-8 + 1e-5 * abs({x1})))"
