@@ -56,8 +56,8 @@ class Values:
         """Shape and dtype of operand k (k = -1: the result)."""
         raise NotImplementedError
 
-    def read(self, name: str, k: int, g: Any) -> Any:
-        """The value of a formula's parameter, by its name, for operand k."""
+    def read(self, name: str, k: int) -> Any:
+        """The value of a formula's parameter, by its name, for operand k; not of `g` and `y`."""
         op = self.op
         if name in self.params:
             return self.params[name]
@@ -88,7 +88,7 @@ class Values:
             elif name == "y":
                 given.append(self.result())
             else:
-                given.append(self.read(name, k, g))
+                given.append(self.read(name, k))
         return formula.function(*given)
 
     def adjoint(self, k: int, g: Any) -> Any:

@@ -416,8 +416,10 @@ class Sweep(Adjoints):
         elif own is not None:
             found = own(tape, index, g, self.wanted, self.recorded, self.scratch)
             g = None  # the user's rule may have handed this array on
-        elif not (self.recorded or tape.anomaly) and self._by_kernels(index, word, g):
-            return  # anomaly detection needs the rule
+        elif not (
+            self.recorded or tape.anomaly  # which needs the rule
+        ) and self._by_kernels(index, word, g):
+            return
         else:
             found = by_rule(tape, index, g, self.wanted, self.recorded)
         self._hand_on(index, found)

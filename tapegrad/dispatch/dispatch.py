@@ -190,12 +190,6 @@ def input_codes(op: Op, args: tuple[Any, ...]) -> list[int]:
         return [args[0]._pos if moves[0] and isinstance(args[0], Tensor) else 0]
     if op.variadic:
         moves += moves[-1:] * (len(args) - len(moves))
-    elif len(args) == 2:
-        a, b = args
-        return [
-            a._pos if moves[0] and isinstance(a, Tensor) else 0,
-            b._pos if moves[1] and isinstance(b, Tensor) else 0,
-        ]
     return [
         arg._pos if moving and isinstance(arg, Tensor) else 0
         for arg, moving in zip(args, moves, strict=False)
@@ -207,22 +201,16 @@ def promoted(op: Op, operands: list[Any]) -> list[Any]:
     if len(operands) == 1 and type(operands[0]) is np.ndarray and operands[0].dtype.kind == "f":
         return operands
     first = 1 if op is e.where else 0
-    kind, numbers = None, False
+    kind = None
     for x in operands[first:]:
-        if type(x) is float or type(x) is int:
-            numbers = True
-        elif type(x) is not np.ndarray or (kind is not None and x.dtype is not kind):
+        if type(x) is not np.ndarray or (kind is not None and x.dtype is not kind):
             break
-        else:
-            kind = x.dtype
+        kind = x.dtype
     else:
-        if numbers and (kind is F8 or kind is F4):
-            cast = [x if type(x) is np.ndarray else np.array(x, kind) for x in operands[first:]]
-            return operands[:first] + cast
-        letter = "" if numbers or kind is None else kind.kind
+        letter = "" if kind is None else kind.kind
         if letter == "c" and op.ordered:
             raise undefined(op, operands)
-        if not numbers and letter not in ("b", "i", "u"):
+        if letter not in ("b", "i", "u"):
             return operands
     target = result_type(operands[first:])
     if target.kind == "c" and op.ordered:
