@@ -32,7 +32,7 @@ sources = tg.vmap(source)(places)
 # A network of two layers; it is multiplied by x (1 - x), which makes it 0 at the ends.
 
 # %%
-rng = np.random.default_rng(0)
+rng = np.random.default_rng(2)
 WIDTH = 20
 start = {
     "first": rng.normal(0, 4, WIDTH),
