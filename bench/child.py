@@ -1,4 +1,4 @@
-"""What is measured in a process of its own: peak memory, and the way to the first gradient."""
+"""What is measured in a process of its own: peak memory, the first gradient, the first minute."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import re
 import resource
 import sys
 from pathlib import Path
+from statistics import median
+from time import perf_counter
 
 from bench.libraries import Library, load
 from bench.problems import mlp
 
 WIDTH = 256
 LAYERS = 200
+PATIENCE = 300.0
 
 
 def peak_bytes() -> int:
@@ -42,6 +45,28 @@ def memory(library: Library, layers: int, width: int) -> int:
     return peak_bytes() - before
 
 
+def first_steps(library: Library) -> float:
+    """Return the median time of a step in the second after the first one."""
+    run, samples = library.prepare(mlp()), list[float]()
+    run.step()
+    end = perf_counter() + 1.0
+    while (start := perf_counter()) < end:
+        run.step()
+        samples.append(perf_counter() - start)
+    return median(samples)
+
+
+def until_compiled(library: Library) -> None:
+    """Take steps until native code does them."""
+    from tapegrad.dispatch.native_calls import native_calls
+
+    run, end = library.prepare(mlp()), perf_counter() + PATIENCE
+    while native_calls.sweep is None:
+        if perf_counter() > end:
+            raise SystemExit(f"native code is not there after {PATIENCE} s")
+        run.step()
+
+
 def main(command: str, name: str, *sizes: str) -> None:
     """Run one measurement and print its result on the last line."""
     library = load(name)
@@ -50,6 +75,11 @@ def main(command: str, name: str, *sizes: str) -> None:
     library.set_threads(1)
     if command == "memory":
         print(memory(library, *map(int, sizes)))
+    elif command == "fresh":
+        print(first_steps(library), flush=True)
+        if name == "tapegrad":
+            until_compiled(library)
+            print("compiled", flush=True)
     else:
         library.prepare(mlp()).step()
         print("first gradient", flush=True)

@@ -80,6 +80,27 @@ def starts(libraries: list[str], quick: bool) -> Iterator[Row]:
         )  # fmt: skip
 
 
+def fresh(libraries: list[str], quick: bool) -> Iterator[Row]:
+    """Time eager steps in the first second of a process on a machine that has compiled nothing.
+
+    And how long that lasts, from the start of the process on.
+    """
+    steps: dict[str, list[float]] = {name: [] for name in libraries if name in ADAPTERS}
+    waits: list[float] = []
+    for _ in range(1 if quick else 3):
+        for name in steps:
+            with tempfile.TemporaryDirectory(prefix="tapegrad-bench-") as cache:
+                first, *later = _lines("fresh", name, cache)
+                waits += [seconds for _, seconds in later]
+                _wait_for_compilers(cache)
+            steps[name].append(float(first[0]))
+    figures = {name: Figure.of(s, 1e6) for name, s in steps.items()}
+    group = "on a machine that has compiled nothing"
+    yield Row(group, "MLP step, at first", 1, "µs", figures, ratios_to(figures, "torch"), "", None)
+    waited = {"tapegrad": Figure.of(waits)} if waits else {}
+    yield Row("until eager code is compiled", "MLP steps", 1, "s", waited, {}, "", None)
+
+
 def memory(libraries: list[str], quick: bool) -> Iterator[Row]:
     """Measure by how much one step of a deep network raises a process's peak memory."""
     layers, width = (8, 16) if quick else (child.LAYERS, child.WIDTH)
@@ -123,22 +144,31 @@ def run(*arguments: str, timeout: float | None = None, **more: str) -> str:
 
 
 def _compile_the_rest(cache: str) -> None:
-    """Compile what a first gradient has asked for, and wait for the process that does so too."""
+    """Compile what a first gradient has asked for, and wait for the processes that do so too."""
+    _first_gradient("tapegrad", cache, TAPEGRAD_BACKGROUND="0")
+    _wait_for_compilers(cache)
+
+
+def _wait_for_compilers(cache: str) -> None:
     from fcntl import LOCK_EX, flock
 
-    _first_gradient("tapegrad", cache, TAPEGRAD_BACKGROUND="0")
-    with open(Path(cache) / "compiling.lock", "w") as lock:
-        flock(lock, LOCK_EX)
+    for path in Path(cache).glob("compiling-*.lock"):
+        with open(path, "w") as lock:
+            flock(lock, LOCK_EX)
 
 
 def _first_gradient(name: str, cache: str, **more: str) -> float:
+    return _lines("start", name, cache, **more)[0][1]
+
+
+def _lines(command: str, name: str, cache: str, **more: str) -> list[tuple[str, float]]:
+    """What a measurement prints in a process of its own, each line with when it came."""
     environment = _environment(**{"TAPEGRAD_CACHE_DIR": cache, "TAPEGRAD_BACKGROUND": "1"} | more)
-    command = [sys.executable, "-m", "bench.child", "start", name]
+    called = [sys.executable, "-m", "bench.child", command, name]
     popen = partial(subprocess.Popen, cwd=ROOT, env=environment, stdout=subprocess.PIPE)
     start = perf_counter()
-    with popen(command) as process:
-        line = process.stdout.readline()
-        seconds = perf_counter() - start
-    if process.returncode or not line:
-        raise RuntimeError(f"{' '.join(command)} failed")
-    return seconds
+    with popen(called) as process:
+        printed = [(line.decode(), perf_counter() - start) for line in process.stdout]
+    if process.returncode or not printed:
+        raise RuntimeError(f"{' '.join(called)} failed")
+    return printed

@@ -8,6 +8,7 @@ the sweep is itself recorded every record is done in Python, on Tensors.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -526,6 +527,9 @@ def swept_at_once(tape: Tape, root: int, leaf: int, since: int, into: np.ndarray
         tape.sweeping = 0
 
 
+_sweeps_in_python = count()  # while the compiled sweep is on its way
+
+
 def _workspace(tape: Tape) -> Workspace | None:
     """The tape's workspace, or a nested sweep's own; None if there can be none, or none yet."""
     if sweep_abi.find() is None:
@@ -536,11 +540,13 @@ def _workspace(tape: Tape) -> Workspace | None:
         try:
             made = Workspace()
         except NotCompiled:
+            if next(_sweeps_in_python) % 64 == 0 and Tape.on_full is not None:
+                Tape.on_full()
             return None
         if Tape.propagate is reachability_fallback.propagate:  # the first
             from tapegrad.native.install import install
 
-            install(compiling=False)
+            install(compiling=False, asking=True)
         tape.workspace = made
         Tape.propagate = propagate
     work: Workspace = tape.workspace

@@ -313,11 +313,12 @@ SYMBOL = "tapegrad_kernel"
 def _compile(name: str, source: str, arity: int) -> bytes:
     llvm = binding()
 
-    from tapegrad.kernels.flags import entry_point, unoptimised
+    from tapegrad.kernels.flags import entry_point
+    from tapegrad.kernels.whole_program import together
 
     namespace: dict[str, Any] = {}
     _reserve(2 * _BESIDE)  # Numba compiles with LLVM too
-    with unoptimised():
+    with together():
         exec(compile(source, f"<kernel {name}>", "exec"), namespace)
         native, text = entry_point(namespace[name], arity)
     _reserve(_BESIDE + _TAKEN[True] * len(text))

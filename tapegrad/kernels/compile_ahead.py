@@ -1,9 +1,9 @@
 """Compile in a process of its own what would interrupt the work of this one.
 
-The compiled sweep and the native path take up to fifteen seconds, during which Numba holds the
-interpreter's lock: a thread would not help.  A process of low priority compiles what was asked for
-into the disk cache, and this one loads it from there when it looks the next time; until then NumPy
-and Python do the work.  Of several processes that want the same one compiles.
+The compiled sweep and the native path take some ten seconds, during which Numba holds the
+interpreter's lock: a thread would not help.  Processes of low priority compile what was asked for
+into the disk cache, two at a time, and this one loads it from there when it looks the next time;
+until then NumPy and Python do the work.  Of programs that want the same, one has it compiled.
 ``TAPEGRAD_BACKGROUND=0`` turns it off.
 """
 
@@ -27,7 +27,7 @@ Module = tuple[str, int, str]  # and of `build.assembled`
 _lock = lock()
 _waiting: dict[Request, None] = {}  # what no process has been given yet
 _given: dict[Request, Any] = {}  # and what one has been given, with that process
-_process: Any = None
+_processes: list[Any] = [None] * min(2, os.cpu_count() or 1)
 
 
 def ask(*request: Any) -> bool:
@@ -35,17 +35,22 @@ def ask(*request: Any) -> bool:
 
     False: nobody is compiling it, nor will be.
     """
-    global _process
     with _lock:
         if request not in _given:
             _waiting[request] = None
-        if _waiting and (_process is None or _process.poll() is not None) and possible():
+        idle = [n for n, process in enumerate(_processes) if not _at_work(process)]
+        if _waiting and idle and possible():
             requests = list(_waiting)
             _waiting.clear()
-            _process = _start(requests)
-            _given.update(dict.fromkeys(requests, _process))
-        process = _given.get(request, _process)
-        return process is not None and process.poll() is None
+            process = _processes[idle[0]] = _start(requests, number=idle[0])
+            _given.update(dict.fromkeys(requests, process))
+        if request in _given:
+            return _at_work(_given[request])
+        return any(map(_at_work, _processes))
+
+
+def _at_work(process: Any) -> bool:
+    return process is not None and process.poll() is None
 
 
 def compile_module(text: str, level: int, ready: str) -> bool:
@@ -67,8 +72,11 @@ def possible() -> bool:
     return os.access(above, os.W_OK | os.X_OK)
 
 
-def _start(requests: list[Request], modules: Sequence[Module] = ()) -> Any:
-    """A process that compiles; it may outlive this one. None: it cannot be started."""
+def _start(requests: list[Request], modules: Sequence[Module] = (), number: int = 0) -> Any:
+    """A process that compiles; it may outlive this one. None: it cannot be started.
+
+    Of those with the same number, in all programs, one works at a time.
+    """
     import subprocess
 
     paths = [path for path in sys.path if path]
@@ -76,9 +84,11 @@ def _start(requests: list[Request], modules: Sequence[Module] = ()) -> Any:
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(paths if root in paths else [root, *paths]),
         "TAPEGRAD_BACKGROUND": "0",
+        # Numba writes a message, in colours, for each form of an operation that does not fit.
+        "NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1",
     }
     with tempfile.TemporaryFile("w+") as given:  # not a pipe, which may be too short for them
-        json.dump([requests, modules], given)
+        json.dump([requests, modules, number], given)
         given.seek(0)
         try:
             process = subprocess.Popen(
@@ -106,15 +116,15 @@ def _hand_over() -> None:
         _waiting.clear()
 
 
-def read_requests() -> tuple[list[Request], list[Module]]:
-    """What the process that compiles was asked for."""
-    requests, modules = json.load(sys.stdin)
-    return [(name, source, arity) for name, source, arity in requests], modules
+def read_requests() -> tuple[list[Request], list[Module], int]:
+    """What the process that compiles was asked for, and its number."""
+    requests, modules, number = json.load(sys.stdin)
+    return [(name, source, arity) for name, source, arity in requests], modules, number
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """Inside, no other process of this kind compiles into the same folder."""
+def alone(number: int) -> Iterator[None]:
+    """Inside, no other process of this number compiles into the same folder."""
     if hasattr(os, "nice"):
         os.nice(5)
     where = disk_cache.folder()
@@ -126,7 +136,7 @@ def alone() -> Iterator[None]:
         yield
         return
     where.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = os.open(where / "compiling.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    lock = os.open(where / f"compiling-{number}.lock", os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

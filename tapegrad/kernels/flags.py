@@ -1,7 +1,6 @@
 """The one place that decides how Numba compiles: no other module calls `njit` itself."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
@@ -9,14 +8,15 @@ from numba import types
 
 from tapegrad.kernels.structs import StructPointer
 from tapegrad.kernels.sweep.sweep_abi import SweepFrame
+from tapegrad.kernels.whole_program import ShortPipeline, linked, together
 
-# Only kernels call these: what would make them callable from Python is left out, which halves the
-# time to compile them.
+# Only kernels call these: what would make them callable from Python is left out.
 PLAIN: dict[str, Any] = {
     "error_model": "numpy",
     "nogil": True,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
+    "pipeline_class": ShortPipeline,
 }
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,19 +84,9 @@ def typed_with(**named: Any) -> Callable[[F], F]:
 
 
 def entry_point(function: Callable[..., Any], arity: int) -> tuple[str, str]:
-    """Compile a kernel over int64 arguments; returns its native name and its optimised LLVM IR."""
+    """Compile a kernel over int64 arguments; returns its name and the LLVM IR of the whole."""
     signature = types.int64(*[types.int64] * arity)
-    compiled = numba.cfunc(signature, error_model="numpy", nogil=True)(function)
-    return str(compiled.native_name), str(compiled.inspect_llvm())
-
-
-@contextmanager
-def unoptimised() -> Iterator[None]:
-    """Inside, Numba leaves its code as it is: the whole kernel is optimised once, at the end."""
-    settings: Any = numba.config
-    before = settings.OPT
-    settings.OPT = type(before)(0)
-    try:
-        yield
-    finally:
-        settings.OPT = before
+    with together():
+        made = numba.njit(signature, **PLAIN | {"no_cfunc_wrapper": False})(function)
+        compiled: Any = made.overloads[signature.args]
+        return str(compiled.fndesc.llvm_cfunc_wrapper_name), linked(compiled.library)

@@ -6,8 +6,7 @@ a few instructions that name it and go on to the one function behind all.
 
 The code is compiled once per machine.  Where that was done the native path is open from the first
 compiled sweep on, or once a tape was full, or after thousands of calls without records; where it
-was not, another process does it when that has come about some times, and the native path opens at
-the next time.
+was not, other processes are asked to, and the native path opens at one of the next times.
 """
 
 from __future__ import annotations
@@ -32,9 +31,6 @@ from tapegrad.native.stubs import CALL_FORMS, text, token
 from tapegrad.ops.core import Op, by_code
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
-
-# So many times a tape must be full, of thousands of records each, until compiling is worth it.
-HOT = 8
 
 
 class NativePath:
@@ -156,7 +152,6 @@ def _form(op: Op, flipped: bool) -> str:
 
 _FUNCTION = type(lambda: None)
 _opening = lock()
-_full = 0
 _suspended = _wanted = False  # between `suspend` and `resume`; whether it is to be open then
 installed: NativePath | None = None
 
@@ -232,8 +227,5 @@ def resume() -> None:
 
 
 def when_full() -> None:
-    """Told when a tape is full: where many records are made the native path is worth its while."""
-    global _full
-    _full += 1
-    if _full == 1 or _full >= HOT:
-        install(compiling=False, asking=_full >= HOT)
+    """Told when a tape is full, and after many calls that leave no record."""
+    install(compiling=False, asking=True)

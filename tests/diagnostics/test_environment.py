@@ -27,7 +27,7 @@ def test_the_cache_is_named_and_measured(tmp_path, monkeypatch):
     monkeypatch.setenv("TAPEGRAD_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("TAPEGRAD_CACHE", raising=False)
     (tmp_path / "a.o").write_bytes(bytes(1_500_000))
-    (tmp_path / "compiling.lock").write_bytes(b"")
+    (tmp_path / "compiling-0.lock").write_bytes(b"")
     assert f"kernel cache: {tmp_path}, 1 files, 1.5 MB" in environment()
     monkeypatch.setenv("TAPEGRAD_CACHE_DIR", str(tmp_path / "missing"))
     assert f"kernel cache: {tmp_path / 'missing'}, 0 files, 0.0 MB" in environment()

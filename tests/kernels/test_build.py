@@ -9,7 +9,8 @@ import pytest
 
 from tapegrad.kernels import build, simd_tables
 from tapegrad.kernels.codegen import rule_codegen
-from tapegrad.kernels.flags import entry_point, unoptimised
+from tapegrad.kernels.flags import entry_point
+from tapegrad.kernels.whole_program import together
 from tapegrad.ops.families import table
 
 pytestmark = pytest.mark.tapegrad_only("how kernels are compiled")
@@ -91,7 +92,7 @@ def interleaving(name):
     """How many vectors the loops of an operation are told to compute side by side."""
     namespace: dict = {}
     source = rule_codegen.forward_source(table[name], "f8", 0)
-    with unoptimised():
+    with together():
         exec(compile(source, "<kernel>", "exec"), namespace)
         _, text = entry_point(namespace["kernel"], 8)
     text = build._interleaved(text)

@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(compile_ahead, "_waiting", {})
     monkeypatch.setattr(compile_ahead, "_given", {})
     monkeypatch.setattr(build, "_next_look", {})
-    monkeypatch.setattr(compile_ahead, "_process", None)
+    monkeypatch.setattr(compile_ahead, "_processes", [None, None])
     return tmp_path / "cache"
 
 
@@ -47,7 +47,8 @@ class Process:
 def started(monkeypatch):
     processes = []
 
-    def start(requests):
+    def start(requests, number):
+        assert compile_ahead._processes[number] in [None, *processes]
         processes.append(Process(requests))
         return processes[-1]
 
@@ -55,23 +56,25 @@ def started(monkeypatch):
     return processes
 
 
-def test_each_function_is_asked_for_once_and_one_process_runs_at_a_time(started):
-    for name in "abb":
+def test_each_function_is_asked_for_once_and_two_processes_run_at_a_time(started):
+    for name in "abccd":
         assert not build.is_compiled(name, "source", 2, asking=True)
-    assert [p.requests for p in started] == [[("a", "source", 2)]]
+    assert [p.requests for p in started] == [[(name, "source", 2)] for name in "ab"]
     started[0].returncode = 1  # it has failed
-    for name in "aab":
+    for name in "aacd":
         assert not build.is_compiled(name, "source", 2, asking=True)
-    assert [p.requests for p in started] == [[("a", "source", 2)], [("b", "source", 2)]]
+    assert [p.requests for p in started[2:]] == [[("c", "source", 2), ("d", "source", 2)]]
+    assert compile_ahead._processes == [started[2], started[1]]
     started[1].returncode = 0
     compile_ahead.ask("a", "source", 2)
-    assert len(started) == 2
-    assert not build.is_compiled("c", "source", 2)
-    assert len(started) == 2
+    assert len(started) == 3
+    assert not build.is_compiled("e", "source", 2)
+    assert len(started) == 3
 
 
 def test_who_can_do_without_is_told_so_while_another_process_compiles(started, monkeypatch):
     monkeypatch.setattr(build, "_LOOKS", 0.0)
+    monkeypatch.setattr(compile_ahead, "_processes", [None])
     source = SOURCE.format(name="a", number=3)
     for _ in range(2):
         with pytest.raises(NotCompiled, match="a"):
@@ -106,15 +109,16 @@ def test_a_first_gradient_waits_for_no_compiler():
         "    loss = sum((tg.tanh(x @ x).softmax(1).cumsum(0) * x).sum() for x in w)\n"
         "    return loss, *tg.autograd.grad(loss, w)\n"
         "first = step()\n"
-        "print('numba' in sys.modules, ahead._process is not None)\n"
-        "ahead._process.kill(); ahead._process.wait()\n"  # so this one compiles, or waits for it
+        "working = [p for p in ahead._processes if p is not None]\n"
+        "print('numba' in sys.modules, len(working))\n"
+        "for p in working: p.kill(); p.wait()\n"  # so this one compiles, or waits for it
         "import os; os.environ['TAPEGRAD_BACKGROUND'] = '0'\n"
         "from tapegrad.kernels import build; build._next_look.clear()\n"
         "print(all(np.allclose(a, b, rtol=1e-12) for a, b in zip(first, step())))\n"
         "print('numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "True", "True", "True"]
+    assert done.stdout.split() == ["False", str(len(compile_ahead._processes)), "True", "True"]
 
 
 def switched_off(monkeypatch):
@@ -154,11 +158,11 @@ def test_a_process_that_cannot_be_started(monkeypatch, tmp_path):
     missing = tmp_path / "python"
     monkeypatch.setattr(sys, "executable", str(missing))
     compile_ahead.ask("a", "source", 2)
-    assert compile_ahead._process is None
+    assert compile_ahead._processes[0] is None
     missing.write_text("#!/bin/sh\nexit 1\n")
     missing.chmod(0o700)
     compile_ahead.ask("b", "source", 2)
-    assert compile_ahead._process.wait(60) == 1
+    assert compile_ahead._processes[0].wait(60) == 1
     assert not build.is_compiled("b", "source", 2, asking=True)
 
 
@@ -169,29 +173,30 @@ def until(condition, seconds=120):
         time.sleep(0.05)
 
 
-def test_another_process_compiles_and_waits_for_its_like(folder):
+def test_another_process_compiles_and_waits_for_its_like(folder, monkeypatch):
     fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(compile_ahead, "_processes", [None])
     sources = {name: SOURCE.format(name=name, number=k) for k, name in enumerate("pq", 3)}
     folder.mkdir()
-    with open(folder / "compiling.lock", "w") as lock:
+    with open(folder / "compiling-0.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert not build.is_compiled("p", sources["p"], 2, asking=True)
         assert not build.is_compiled("q", sources["q"], 2, asking=True)
         with pytest.raises(subprocess.TimeoutExpired):
-            compile_ahead._process.wait(1.0)
+            compile_ahead._processes[0].wait(1.0)
         assert not list(folder.glob("*.o"))
     for name, expected in (("p", 35), ("q", 45)):
         until(lambda name=name: build.is_compiled(name, sources[name], 2, asking=True))
         address = build.load(name, sources[name], 2)
         function = build.ctypes.CFUNCTYPE(*[build.ctypes.c_int64] * 3)(address)
         assert function(10, 5) == expected
-    assert compile_ahead._process.wait(60) == 0
+    assert compile_ahead._processes[0].wait(60) == 0
 
 
 def test_a_process_that_goes_on_is_no_news_at_the_end():
     code = (
         "from tapegrad.kernels import compile_ahead as ahead\n"
-        f"ahead.ask('p', {SOURCE.format(name='p', number=7)!r}, 2); print(ahead._process.pid)"
+        f"ahead.ask('p', {SOURCE.format(name='p', number=7)!r}, 2); print(ahead._processes[0].pid)"
     )
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", code], capture_output=True, text=True,

@@ -69,6 +69,8 @@ def assert_alike(op, args):
         np.testing.assert_allclose(b._a, a._a, near, near)
     elif a.dtype == tapegrad.float32 and a._a.size > LARGE:  # there by loops of the library's own
         np.testing.assert_array_max_ulp(b._a, a._a, 1)
+    elif a._a.dtype.kind == "f" and any(is_strided(x) for x in args):
+        np.testing.assert_array_max_ulp(b._a, a._a, 2)  # NumPy's `exp` depends on the strides
     else:
         assert b._a.tobytes() == a._a.tobytes()
     assert (b.shape, b.dtype, b._s, debt_) == (a.shape, a.dtype, a._s, debt)
@@ -85,6 +87,10 @@ def assert_alike(op, args):
             assert kept_ is b._a
         else:
             assert kept_ is kept or same(kept_, kept)  # the general path makes it for each record
+
+
+def is_strided(x):
+    return isinstance(x, tapegrad.Tensor) and not x._a.flags.c_contiguous
 
 
 def same(one, other):
@@ -538,18 +544,13 @@ print(type(tg.Tensor.exp).__name__)
     assert done.stdout.split() == ["method_descriptor"]
 
 
-def test_it_waits_until_it_is_worth_compiling(monkeypatch):
+def test_it_is_asked_for_and_never_waited_for(monkeypatch):
     opened = []
     monkeypatch.setattr(
         install, "install", lambda *, compiling, asking: opened.append((compiling, asking))
     )
-    monkeypatch.setattr(install, "_full", 0)
-    for _ in range(install.HOT - 1):
-        install.when_full()
-    assert opened == [(False, False)]  # where the machine has compiled it before
-    for _ in range(2):  # until it is there
-        install.when_full()
-    assert opened == [(False, False), (False, True), (False, True)]
+    install.when_full()
+    assert opened == [(False, True)]
 
 
 def test_an_interpreter_with_another_layout(monkeypatch):
