@@ -29,6 +29,7 @@ import numpy as np
 
 from tapegrad.base.public_names import listed
 from tapegrad.base.reference_counts import expected_count
+from tapegrad.tape import cycles
 from tapegrad.tape.records import Record, Records
 from tapegrad.tape.shape_table import Shape, shapes
 
@@ -109,6 +110,7 @@ class Tape(Records):
         "buffer",
         "capacity",
         "careful",
+        "cycles_from",
         "debt",
         "debt_limit",
         "depth",
@@ -170,6 +172,7 @@ class Tape(Records):
         self.last_mutation = 0  # the position at the last in-place change, see `storage`
         self.debt = 0
         self.debt_limit = DEBT_FLOOR
+        self.cycles_from = DEBT_FLOOR  # bytes in use from which on `reclaim` looks for cycles
         self.tail = (0, 0)  # the records that `drop_tail` has emptied: first, and one past the last
         self.workspace: Any = None  # memory of the compiled sweep, made by the first sweep
         self.sweeping = 0  # sweeps in progress; a hook may start another
@@ -467,6 +470,9 @@ class Tape(Records):
             live = np.fromiter(map(getrefcount, self.tokens[:count]), np.int64, count) > UNHELD
             marks = live.astype(np.uint8)
             Tape.propagate(self, marks, count)
+            if _held(self.words()[marks != 0]) > self.cycles_from:
+                marks = cycles.in_use(self, marks, Tape.propagate)
+                self.cycles_from = max(DEBT_FLOOR, 2 * _held(self.words()[marks != 0]))
             dropped = None
             if marks.all():
                 self.debt, self.debt_limit = 0, _limit(self.words())
@@ -534,6 +540,11 @@ class Tape(Records):
         words[inline, IN0:SHAPE] = np.where(codes < 0, table[-np.minimum(codes, 0)], codes)
         slots = {key: renumber[c] for key, c in {**self.slots}.items() if c in renumber}
         return leaves, slots, [renumber.get(code, code) for code in inputs]
+
+
+def _held(words: np.ndarray) -> int:
+    """About how many bytes records hold with all that belongs to them."""
+    return 1024 * len(words) + int(8 * shapes.sizes[words[:, SHAPE]].sum())
 
 
 def _limit(words: np.ndarray) -> int:
