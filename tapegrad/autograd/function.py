@@ -313,6 +313,11 @@ def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any
     lead = () if cls.setup_context is not None else (None,)
     bound = signature.bind(*lead, *args, **kwargs)
     bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(
+            f"`{cls.__name__}.forward` has arguments by keyword alone ({', '.join(bound.kwargs)}): "
+            "a Function passes all by position"
+        )
     return tuple(bound.args[len(lead) :])
 
 

@@ -156,13 +156,13 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor | ViewR
 
 @method
 def ravel(input: Any) -> Tensor:
-    """All elements in one dimension.
+    """All elements in one dimension, side by side: a view if they lie so.
 
     >>> import tapegrad as tg
     >>> tg.ravel(tg.zeros(2, 3)).shape
     tapegrad.Size([6])
     """
-    return reshape(input, (-1,)) if as_input(input, "ravel")._a.size else reshape(input, (0,))
+    return contiguous(reshape(input, (as_input(input, "ravel")._a.size,)))
 
 
 @method

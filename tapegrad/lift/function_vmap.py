@@ -55,9 +55,10 @@ def applied(cls: type[Function], given: list[Any], many: tuple[bool, ...], at: L
     several = isinstance(out, (tuple, list))
     outputs = list(out) if several else [out]
     places = list(dims) if isinstance(dims, (tuple, list)) else [dims] * len(outputs)
-    if len(places) != len(outputs):
+    if len(places) != len(outputs) or (type(dims) in (tuple, list) and type(dims) is not type(out)):
         raise RuntimeError(
-            f"`{name}.vmap` returned {len(outputs)} results and {len(places)} dimensions"
+            f"`{name}.vmap` returned an incompatible pair: a {type(out).__name__} of results and "
+            f"a {type(dims).__name__} of dimensions, which must be alike, or one dimension for all"
         )
     results = [_lifted_out(y, d, name, at) for y, d in zip(outputs, places, strict=True)]
     return tuple(results) if several else results[0]

@@ -32,6 +32,20 @@ def test_the_wrong_number_of_gradients(leaf, Function, count):
     assert (a.grad.item(), b.grad.item()) == (2.0, 1.0)
 
 
+def test_arguments_by_keyword_alone_are_refused(leaf, Function):
+    class Scaled(Function):
+        @staticmethod
+        def forward(ctx, a, *, factor):
+            return factor * a
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    with pytest.raises(TypeError):
+        Scaled.apply(leaf(1.0), factor=2.0)
+
+
 def test_extra_none_gradients_are_forgiven(leaf, Function):
     a, b = leaf(1.0), leaf(2.0)
     returning(Function, lambda g: (g, g, None, None)).apply(a, b).backward()
@@ -134,3 +148,22 @@ def test_backward_may_change_the_gradient_it_was_given_a_copy_of(leaf, Function)
     y = Relu.apply(x)
     (y * 3 + x).sum().backward()
     assert x.grad.tolist() == [1.0, 4.0]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_dimensions_of_vmap_that_are_not_like_the_results(tg, Function, several):
+    class Doubled(Function):
+        @staticmethod
+        def forward(x):
+            return [2 * x] if several else 2 * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return ([2 * x] if several else 2 * x), (0,)
+
+    with pytest.raises(RuntimeError, match="returned an incompatible"):
+        tg.vmap(Doubled.apply)(tg.ones(2, 3))

@@ -93,6 +93,15 @@ def test_unravel_index(tg):
         tg.unravel_index(tg.tensor([1]), (-2, 3))
 
 
+def test_ravel_lies_side_by_side(tg, leaf):
+    whole, gaps = leaf([[1.0, 2.0], [3.0, 4.0]]), leaf([1.0, 2.0, 3.0, 4.0])
+    assert whole.detach().ravel().data_ptr() == whole.data_ptr()
+    found = gaps[::2].ravel()
+    assert found.stride() == (1,)
+    (found * tg.tensor([10.0, 20.0])).sum().backward()
+    assert gaps.grad.tolist() == [10.0, 0.0, 20.0, 0.0]
+
+
 def test_questions(tg, leaf):
     x = leaf([1.0])
     assert tg.is_tensor(x)
