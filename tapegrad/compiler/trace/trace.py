@@ -239,7 +239,7 @@ class Trace(Level):
                 node = self.nodes[at]
                 if self._views(at):
                     assert node.op is not None
-                    found = node.op.forward(found, **node.params)
+                    found = np.asarray(node.op.forward(found, **node.params))
                 else:
                     found = self._laid(at, node)
                 self.arrays[at] = found
@@ -379,7 +379,7 @@ class Trace(Level):
         """Append a view of a value that was not computed: of its memory, or a copy of it."""
         memory = self.memory(args[0])
         try:
-            seen = op.forward(memory, **params)
+            seen = np.asarray(op.forward(memory, **params))  # an element is a number
         except (TypeError, ValueError):
             seen = go(op, (wrap(memory),), params)._a  # which says what is wrong
         position = self.append(Node(op, args, params, seen.shape, seen.dtype), seen)

@@ -42,3 +42,14 @@ def test_values_of_views_are_those_of_what_was_written():
 
     x = np.arange(6.0).reshape(3, 2)
     assert tg.jit(f)(x).tolist() == [14.0, 14.0]
+
+
+@pytest.mark.parametrize("steps", [20, 100])  # the longer one is compiled as a loop
+def test_an_element_of_the_state_of_a_loop(steps):
+    def f(rate):
+        y = np.array([3.0, 1.0])
+        for _ in range(steps):
+            y = np.stack([y[1] * rate, y[0] * rate + 1.0])
+        return y[0]
+
+    np.testing.assert_allclose(tg.jit(tg.grad(f))(0.9), tg.grad(f)(0.9), rtol=1e-12)
