@@ -13,6 +13,11 @@ _DEVICES = "it computes on the CPU alone: leave it out, or pass `device='cpu'`"
 _SPARSE = "there are no sparse Tensors and no layouts: use dense ones"
 _COMPILED = "`tapegrad.jit` compiles functions"
 _CONSTRUCTORS = "use `tapegrad.tensor(data, dtype=...)`"
+_MIXED = "there is no mixed precision: give float32 Tensors"
+_SOLVERS = (
+    "a solver made of operations is differentiated (the page Recipes, `tapegrad.scan`), and so is "
+    "`tapegrad.compat.autograd.scipy.integrate.odeint`"
+)
 _MEMORY = "memory is NumPy's, which neither resizes nor exchanges it: make a new Tensor"
 
 # By names, or by what they begin with (those that end in `*`).
@@ -29,10 +34,19 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("BoolTensor", "ByteTensor", "HalfTensor"), _CONSTRUCTORS),
     **dict.fromkeys(("resize_", "resize_as_", "set_", "storage", "share_memory_"), _MEMORY),
     **dict.fromkeys(("bfloat16", "chalf"), "NumPy has no such type: use float32, or float16"),
+    **dict.fromkeys(("odeint", "solve_ivp", "integrate"), _SOLVERS),
+    "numpy": "NumPy's own functions take Tensors: `import numpy as np`",
+    "lax": "`tapegrad.cond`, `scan`, `fori_loop` and `while_loop` are loops and branches",
+    "make_jaxpr": "`print(tapegrad.jit(f).lower(x))` shows the program",
+    "grad_and_value": "`tapegrad.value_and_grad`",
+    "elementwise_grad": "`tapegrad.vmap(tapegrad.grad(f))`",
+    "Variable": "a Tensor with `requires_grad=True`",
+    "random": "`tapegrad.randn`, `rand` and others draw numbers, and `manual_seed` seeds them",
+    "amp": _MIXED,
     "distributions": "`tapegrad.scipy.stats` has densities that are differentiable, and "
     "`tapegrad.randn`, `rand` and others draw numbers",
     "utils": "`tapegrad.checkpoint` recomputes, and batches are slices of arrays",
-    "autocast": "there is no mixed precision: give float32 Tensors",
+    "autocast": _MIXED,
     "save": "use `pickle`, or `numpy.save` of `t.numpy()`",
     "load": "use `pickle`, or `numpy.load`",
 }

@@ -150,17 +150,17 @@ def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> Non
     """Refuse in-place changes that would make a gradient wrong."""
     if not isinstance(target, Tensor):
         raise TypeError(f"`{name}` changes a Tensor, got {type(target).__name__}")
+    if not target._a.flags.writeable:
+        raise RuntimeError(
+            f"`{name}`: the memory of this Tensor is read-only, as that of arguments inside of a "
+            "transform is (it is the caller's): write `x = x + y` for `x += y`, or change a copy "
+            "(`x.clone()`)"
+        )
     check_view(name, target, tape, listening)
     check_history(name, target, tape)
     if listening and target._a.dtype.kind not in "fc":
         raise RuntimeError(
             f"`{name}`: a Tensor of {target.dtype} cannot hold a result that requires grad"
-        )
-    if not target._a.flags.writeable:
-        raise RuntimeError(
-            f"`{name}`: the memory of this Tensor is read-only, as that of arguments inside of a "
-            "transform is (it is the caller's); use `clone()`, or an operation that returns a new "
-            "Tensor"
         )
     if overlaps(target._a):
         raise RuntimeError(

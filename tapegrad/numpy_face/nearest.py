@@ -59,8 +59,17 @@ NEAREST: dict[str, str] = {
     "scipy.interpolate.interp1d": "`np.interp(t, x, y)`",
     "scipy.interpolate": "`CubicSpline(x, np.eye(len(x)))(s) @ t` for `CubicSpline(x, t)(s)`: "
     "splines are linear in the values",
-    "scipy.integrate.solve_ivp": "`tapegrad.compat.autograd.scipy.integrate.odeint`, or a loop of "
-    "steps,",
+    "scipy.integrate.simpson": "`simpson(np.eye(len(x)), x=x) @ t`: it is linear in the values",
+    "scipy.integrate.cumulative_trapezoid": "`np.cumsum((t[1:] + t[:-1]) / 2 * np.diff(x))`",
+    **dict.fromkeys(
+        ("scipy.integrate.solve_ivp", "scipy.integrate.odeint"),
+        "a loop of steps, or `tapegrad.compat.autograd.scipy.integrate.odeint` with the "
+        "parameters in `args`,",
+    ),
+    **dict.fromkeys(
+        [f"scipy.optimize.{f}" for f in "minimize root fsolve least_squares newton".split()],
+        "a `tapegrad.custom_vjp` around it (the page Recipes: The derivative of a root)",
+    ),
     "scipy.spatial.distance.cdist": "`tapegrad.cdist`",
 }
 

@@ -24,6 +24,10 @@ INSTEAD = [
     (tg.linalg, "slv", "did you mean `solve`"),
     (tg.func, "jacfw", "did you mean `jacfwd`"),
     (tg.special, "expitt", "did you mean `expit`"),
+    (tg, "solve_ivp", "`tapegrad.scan`"),
+    (tg.scipy, "integrate", "odeint"),
+    (tg, "random", "`tapegrad.randn`"),
+    (tg, "amp", "no mixed precision"),
     (tg, "nothing_of_the_kind", "the page Limits"),
 ]
 

@@ -72,6 +72,18 @@ INSTEAD = {
         lambda t: scipy.integrate.solve_ivp(decay, (0, 1), t, **EXACT).y[:, -1],
         lambda t: odeint(lambda y, s: decay(s, y), t, np.array([0.0, 1.0]), **EXACT)[-1],
     ),
+    "scipy.integrate.odeint": (
+        lambda t: scipy.integrate.odeint(lambda y, s: -t[0] * y, 1.0, KNOTS)[-1],
+        lambda t: odeint(lambda y, s, rate: -rate * y, np.ones(1), KNOTS, (t[0],))[-1],
+    ),
+    "scipy.integrate.simpson": (
+        lambda t: scipy.integrate.simpson(t, x=KNOTS),
+        lambda t: scipy.integrate.simpson(np.eye(4), x=KNOTS) @ t,
+    ),
+    "scipy.integrate.cumulative_trapezoid": (
+        lambda t: scipy.integrate.cumulative_trapezoid(t, KNOTS),
+        lambda t: np.cumsum((t[1:] + t[:-1]) / 2 * np.diff(KNOTS)),
+    ),
     "scipy.stats": (scipy.stats.norm.logpdf, tg.scipy.stats.norm.logpdf),
 }  # fmt: skip
 OF_MATRICES = {
