@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -100,9 +100,17 @@ def _backward(
         end_sweep(sweep.tape)
 
 
+@overload
+def grad(
+    outputs: Tensors, inputs: dict[str, Tensor], *args: Any, **kwargs: Any
+) -> dict[str, Tensor | None]: ...
+@overload
+def grad(
+    outputs: Tensors, inputs: Tensors, *args: Any, **kwargs: Any
+) -> tuple[Tensor | None, ...]: ...
 def grad(
     outputs: Tensors,
-    inputs: Tensors,
+    inputs: Tensors | dict[str, Tensor],
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -110,13 +118,13 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
+) -> tuple[Tensor | None, ...] | dict[str, Tensor | None]:
     """The gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` is not touched.
 
     Parameters
     ----------
     outputs, grad_outputs : the roots and their weights.
-    inputs : leaves or intermediate Tensors.
+    inputs : leaves or intermediate Tensors; of a dict of them the gradients are a dict.
     allow_unused : give None (or zeros with `materialize_grads`) for inputs that were not used.
     is_grads_batched : the weights have one more dimension in front, and so have the gradients:
         one sweep computes as many vector-Jacobian products.
@@ -130,9 +138,15 @@ def grad(
     (tensor([[2., 0.],
             [0., 4.]]),)
     """
+    if type(inputs) is dict:
+        found: Any = grad(
+            outputs, list(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs,
+            allow_unused, is_grads_batched, materialize_grads,
+        )  # fmt: skip
+        return dict(zip(inputs, found, strict=True))
+    wanted: list[Any] = [inputs] if isinstance(inputs, (Tensor, GradientEdge)) else list(inputs)
     special = create_graph or allow_unused or is_grads_batched or materialize_grads
     if not special:
-        wanted: list[Any] = [inputs] if isinstance(inputs, Tensor) else list(inputs)
         delivered = _from_one(outputs, grad_outputs, wanted, bool(retain_graph))
         if delivered is not UNDONE:
             return cast("tuple[Tensor, ...]", delivered)
@@ -141,7 +155,7 @@ def grad(
     elif not allow_unused and materialize_grads:
         raise ValueError("`materialize_grads=True` needs `allow_unused` to be True or left out")
     roots = _sequence(outputs, "outputs")
-    wanted = _sequence(inputs, "inputs")
+    edges, wanted = wanted, _sequence(wanted, "inputs")
     if not wanted:
         raise ValueError("`grad` needs at least one Tensor in `inputs`")
     retain = create_graph if retain_graph is None else retain_graph
@@ -161,14 +175,13 @@ def grad(
             roots, weights, wanted, recorded=create_graph, retain=retain, strict=not allow_unused
         )
     if materialize_grads:
-        edges = [inputs] if isinstance(inputs, (Tensor, GradientEdge)) else inputs
         if any(g is None and isinstance(e, GradientEdge) for e, g in zip(edges, found)):
             raise RuntimeError(
                 "`grad`: `materialize_grads=True` makes zeros for Tensors, and one of the `inputs` "
                 "that was not used is a GradientEdge: pass the Tensor, or leave it out"
             )
         found = [
-            wrap(np.zeros_like(t._a)).requires_grad_() if g is None else g
+            wrap(np.zeros_like(t._a)).requires_grad_(create_graph) if g is None else g
             for t, g in zip(wanted, found, strict=True)
         ]
     elif not allow_unused and any(g is None for g in found):
@@ -306,6 +319,7 @@ def _any_lifted(*groups: Sequence[Tensor]) -> bool:
 
 def _sequence(given: Any, name: str) -> list[Tensor]:
     """A list of Tensors, with views brought up to date."""
+    given = given.values() if type(given) is dict else given
     edges = [given] if isinstance(given, (Tensor, GradientEdge)) else list(given)
     found: list[Any] = [t.tensor() if isinstance(t, GradientEdge) else t for t in edges]
     for t in found:

@@ -6,7 +6,7 @@ Without `create_graph` the results do not require grad.  Inside a transform (`ta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,7 +109,7 @@ def _depends(outputs: tuple[Tensor, ...], strict: bool, name: str) -> None:
 
 
 def _gradients(
-    outputs: Any, inputs: Any, weights: Any, *, create_graph: bool, **kwargs: Any
+    outputs: Any, inputs: Sequence[Tensor], weights: Any, *, create_graph: bool, **kwargs: Any
 ) -> tuple[Tensor | None, ...]:
     """The gradients of those outputs that require grad; None for an input that was not used."""
     pairs = [(y, w) for y, w in zip(outputs, weights, strict=True) if y.requires_grad]

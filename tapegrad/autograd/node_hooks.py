@@ -312,7 +312,8 @@ def add_gradients(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
         post = noted(t, "post")
         if post:
             for hook in tuple(post.values()):
-                if hook(t) is not None:
+                result = hook(t)
+                if result is not None and result is not t:  # `lambda p: p.sub_(p.grad)` is usual
                     raise RuntimeError(
                         "a hook of `register_post_accumulate_grad_hook` must return None: change "
                         "`tensor.grad` instead"

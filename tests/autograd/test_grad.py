@@ -166,6 +166,22 @@ def test_materialize_grads_gives_zeros(tg, leaf):
     x, unused = leaf(3.0), leaf([4.0, 5.0])
     grads = tg.autograd.grad(x * x, [x, unused], materialize_grads=True)
     assert values(grads) == [6.0, [0.0, 0.0]]
+    assert not grads[1].requires_grad
+
+
+def test_inputs_in_a_dict(tg, leaf):
+    x, w = leaf(3.0), leaf([4.0, 5.0])
+    grads = tg.autograd.grad(x * w.sum(), {"x": x, "w": w}, retain_graph=True)
+    assert list(grads) == ["x", "w"]
+    assert values(grads.values()) == [9.0, [3.0, 3.0]]
+    tg.autograd.backward(x * w.sum(), inputs={"w": w})
+    assert x.grad is None
+    assert w.grad.tolist() == [3.0, 3.0]
+
+
+def test_inputs_are_any_iterable(tg, leaf):
+    x, w = leaf(3.0), leaf(4.0)
+    assert values(tg.autograd.grad(x * w, (t for t in [x, w]))) == [4.0, 3.0]
 
 
 def test_materialize_grads_zeros_may_be_differentiated_on(tg, leaf):

@@ -518,6 +518,13 @@ def test_retain_grad_of_a_view_that_is_changed_itself(tg, leaf):
     assert x.grad.tolist() == [28.0, 2.0]
 
 
+def test_post_accumulate_hook_may_be_a_change_in_place(leaf):
+    x = leaf(2.0)
+    x.register_post_accumulate_grad_hook(lambda t: t.sub_(t.grad))
+    (x * 3).backward()
+    assert x.item() == -1.0
+
+
 def test_post_accumulate_hook_must_return_none(leaf):
     x = leaf(2.0)
     x.register_post_accumulate_grad_hook(lambda t: t.grad)
