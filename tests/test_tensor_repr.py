@@ -165,3 +165,9 @@ def test_repr_of_a_function_result(tg, leaf):
             return g * 2
 
     assert repr(Twice.apply(leaf([1.0]))) == "tensor([2.], grad_fn=<TwiceBackward>)"
+
+
+def test_repr_names_a_change_of_elements(leaf):
+    y = leaf([1.0, 2.0]) * 1.0
+    y[0] = 3.0
+    assert repr(y) == "tensor([3., 2.], grad_fn=<CopySlices>)"

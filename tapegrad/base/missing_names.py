@@ -18,15 +18,18 @@ _SOLVERS = (
     "a solver made of operations is differentiated (the page Recipes, `tapegrad.scan`), and so is "
     "`tapegrad.compat.autograd.scipy.integrate.odeint`"
 )
+_RATES = "`LambdaLR(optimizer, f)` takes any rule: the rate is the first one times `f(epoch)`"
 _MEMORY = "memory is NumPy's, which neither resizes nor exchanges it: make a new Tensor"
 
 # By names, or by what they begin with (those that end in `*`).
 INSTEAD: dict[str, str] = {
     **dict.fromkeys(("Module", "Linear", "Sequential", "Parameter", "ReLU", "Tanh"), _LAYERS),
     **dict.fromkeys(
-        ("Conv*", "BatchNorm*", "LayerNorm", "Dropout*", "LSTM", "GRU", "*Loss"), _LAYERS
+        ("Conv*", "BatchNorm*", "LayerNorm", "Embedding", "Dropout*", "LSTM", "GRU", "*Loss"),
+        _LAYERS,
     ),
-    **dict.fromkeys(("xpu", "mps", "to_mkldnn", "set_default_device", "pin_memory"), _DEVICES),
+    **dict.fromkeys(("cuda", "xpu", "mps", "to_mkldnn"), _DEVICES),
+    **dict.fromkeys(("set_default_device", "pin_memory"), _DEVICES),
     **dict.fromkeys(("sparse*", "to_sparse*", "to_dense", "strided", "memory_format"), _SPARSE),
     **dict.fromkeys(("channels_last*", "contiguous_format", "preserve_format", "layout"), _SPARSE),
     **dict.fromkeys(("compile", "jit_script", "fx", "script"), _COMPILED),
@@ -34,6 +37,9 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("BoolTensor", "ByteTensor", "HalfTensor"), _CONSTRUCTORS),
     **dict.fromkeys(("resize_", "resize_as_", "set_", "storage", "share_memory_"), _MEMORY),
     **dict.fromkeys(("bfloat16", "chalf"), "NumPy has no such type: use float32, or float16"),
+    **dict.fromkeys(("MultiStepLR", "MultiplicativeLR", "LinearLR", "ConstantLR"), _RATES),
+    **dict.fromkeys(("PolynomialLR", "OneCycleLR", "CyclicLR", "SequentialLR"), _RATES),
+    **dict.fromkeys(("CosineAnnealingWarmRestarts", "ChainedScheduler"), _RATES),
     **dict.fromkeys(("odeint", "solve_ivp", "integrate"), _SOLVERS),
     "numpy": "NumPy's own functions take Tensors: `import numpy as np`",
     "lax": "`tapegrad.cond`, `scan`, `fori_loop` and `while_loop` are loops and branches",
@@ -45,7 +51,9 @@ INSTEAD: dict[str, str] = {
     "amp": _MIXED,
     "distributions": "`tapegrad.scipy.stats` has densities that are differentiable, and "
     "`tapegrad.randn`, `rand` and others draw numbers",
-    "utils": "`tapegrad.checkpoint` recomputes, and batches are slices of arrays",
+    "utils": "`tapegrad.checkpoint(f)(x)` is `checkpoint(f, x)`, and batches are slices of Tensors",
+    "profiler": "`tapegrad.profile` times operations and sweeps",
+    "tree": "`tapegrad.tree_map`",
     "autocast": _MIXED,
     "save": "use `pickle`, or `numpy.save` of `t.numpy()`",
     "load": "use `pickle`, or `numpy.load`",

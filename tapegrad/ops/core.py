@@ -172,7 +172,8 @@ class Op(Facets):
     @property
     def grad_name(self) -> str:
         """The name of its records as `grad_fn`."""
-        return (self.named or camel(self.name)) + "Backward0"
+        name = self.named or camel(self.name)
+        return name if name == "CopySlices" else name + "Backward0"  # PyTorch's one without it
 
     @property
     def names(self) -> list[str]:
