@@ -9,9 +9,10 @@ from tapegrad.optim.adam import Adam
 from tapegrad.optim.adamw import AdamW
 from tapegrad.optim.lbfgs import LBFGS
 from tapegrad.optim.optimizer import Optimizer
+from tapegrad.optim.rmsprop import RMSprop
 from tapegrad.optim.sgd import SGD
 
-__all__ = ["LBFGS", "SGD", "Adam", "AdamW", "Optimizer", "lr_scheduler"]
+__all__ = ["LBFGS", "SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]
 __dir__ = dir_of(globals())
 
 

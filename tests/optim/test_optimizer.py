@@ -6,7 +6,12 @@ import pickle
 import numpy as np
 import pytest
 
-OPTIONS = {"SGD": {"lr": 0.1, "momentum": 0.9}, "Adam": {"lr": 0.1, "amsgrad": True}, "AdamW": {}}
+OPTIONS = {
+    "SGD": {"lr": 0.1, "momentum": 0.9},
+    "Adam": {"lr": 0.1, "amsgrad": True},
+    "AdamW": {},
+    "RMSprop": {"momentum": 0.5, "centered": True},
+}
 NAMES = [*OPTIONS, "LBFGS"]
 
 

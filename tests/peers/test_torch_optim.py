@@ -31,6 +31,17 @@ ADAM = [
         {"lr": 0.1, "amsgrad": True},
     )
 ]
+RMSPROP = [
+    {**more, **options}
+    for more in BOTH
+    for options in (
+        {},
+        {"lr": 0.05, "alpha": 0.7},
+        {"lr": 0.05, "eps": 0.1, "centered": True},
+        {"lr": 0.05, "momentum": 0.9},
+        {"lr": 0.05, "alpha": 0.9, "momentum": 0.5, "centered": True},
+    )
+]
 LBFGS = [
     {**more, **options}
     for more in ({}, {"line_search_fn": "strong_wolfe"})
@@ -46,6 +57,7 @@ CASES = [
     *[("SGD", options) for options in SGD],
     *[("Adam", options) for options in (*ADAM, {"lr": 0.1, "decoupled_weight_decay": True})],
     *[("AdamW", options) for options in ADAM],
+    *[("RMSprop", options) for options in RMSPROP],
     *[("LBFGS", options) for options in LBFGS],
 ]
 
@@ -87,7 +99,7 @@ def test_steps(name, options):
     np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop"])
 def test_steps_in_float32(name):
     options = {"lr": 0.05, "weight_decay": 0.1}
     ours, theirs = (trained(xp, name, options, "float32") for xp in (tg, torch))
@@ -99,6 +111,7 @@ def test_steps_in_float32(name):
     [
         ("SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1, "nesterov": True}),
         ("Adam", {"lr": 0.1, "amsgrad": True, "weight_decay": 0.1}),
+        ("RMSprop", {"lr": 0.1, "momentum": 0.5, "centered": True}),
         ("LBFGS", {"lr": 0.1, "max_iter": 3}),
     ],
 )
