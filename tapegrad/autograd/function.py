@@ -61,11 +61,6 @@ class Entry:
         return self.record_name + "Backward"
 
     @property
-    def arity(self) -> int:
-        """How many arguments there are."""
-        return len(self.specs)
-
-    @property
     def watched(self) -> tuple[Any, ...]:
         """The saved arrays, of which a sweep asks whether they were changed since."""
         return tuple([value for kind, _, value, _ in self.context._saved if kind == "tensor"])

@@ -151,10 +151,11 @@ def _inputs(tape: Tape, index: int, wanted: Wanted, recorded: bool, grads: Grads
     found: list[Any] = [None] * len(node.next_functions)
     if hasattr(entry, "gradients"):  # a Function's own rule
         adjoints = {j: g for j, g in enumerate(given) if g is not None}
-        codes = tape.inputs(index)
-        for k, value in enumerate(entry.gradients(adjoints, recorded)):
-            if value is not None and k < len(codes) and codes[k] and wanted(codes[k]):
-                found[k] = entry.fitted(value, k, recorded)
+        codes, values = tape.inputs(index), entry.gradients(adjoints, recorded)
+        tensors = [k for k, spec in enumerate(entry.specs) if spec is not None]
+        for place, k in enumerate(tensors):
+            if values[k] is not None and codes[k] and wanted(codes[k]):
+                found[place] = entry.fitted(values[k], k, recorded)
         return found
     if given[0] is None:
         return found

@@ -72,7 +72,10 @@ class GradFn:
             else:
                 found.append((None, 0))
         entry = tape.keep[index]
-        arity = getattr(entry, "arity", None)  # of a Function: how many arguments it has
+        specs = getattr(entry, "specs", None)
+        if specs is not None:  # of a Function, in which arguments that are no Tensors have no place
+            return tuple([edge for edge, spec in zip(found, specs) if spec is not None])
+        arity = getattr(entry, "arity", None)  # of a call by a rule: how many arguments it has
         word = int(tape.words()[index, WORD])
         op = by_code[word & CODE_MASK]
         if op.variadic:

@@ -201,6 +201,29 @@ def test_a_handle_removes_its_hook(leaf):
     assert calls == []
 
 
+def test_arguments_of_a_function_that_are_no_tensors_have_no_place(tg, leaf):
+    class ScaledSum(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, scale, x, more, y):
+            return x * scale + y
+
+        @staticmethod
+        def backward(ctx, g):
+            return None, g * 2, None, g
+
+    x, y = leaf(1.0), leaf(2.0)
+    z = ScaledSum.apply(2.0, x * 1, [3], y)
+    assert [node.name().split("::")[-1] for node, _ in z.grad_fn.next_functions] == [
+        "MulBackward0", "AccumulateGrad",
+    ]  # fmt: skip
+    seen = []
+    z.grad_fn.register_hook(lambda into, out: seen.append([g.item() for g in into]))
+    z.grad_fn.register_hook(lambda into, out: (into[0] * 10, into[1] * 100))
+    z.backward()
+    assert seen == [[2.0, 1.0]]
+    assert [x.grad.item(), y.grad.item()] == [20.0, 100.0]
+
+
 def test_no_hook_of_a_node_runs_that_the_sweep_does_not_enter(tg, leaf):
     x = leaf([1.0])
     y = x * 2
