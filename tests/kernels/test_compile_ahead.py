@@ -265,6 +265,11 @@ def test_the_command_compiles_everything(capsys, monkeypatch, folder):
     assert f"compiled into {folder}" in capsys.readouterr().err
 
 
+def test_the_command_does_not_warn():
+    with np.errstate(all="raise"):  # of which a warning would be the mildest form
+        assert [name for name, _ in command.called_by_programs()]
+
+
 def test_what_programs_call_is_compiled_with_it():
     for _, task in command.called_by_programs():
         task()
