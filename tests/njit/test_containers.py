@@ -37,6 +37,14 @@ def arrays_from_outside(x):
     return s + np.sum(TABLE[:, 1] * x[:4]) * np.sum(x * np.sum(TABLE.T[0]))
 
 
+@case(A1)
+def arrays_from_outside_as_indices(x):
+    y = np.zeros(4)
+    y[PLACES] = x[1] * x[PLACES]
+    y[PLACES] += x[:3][BUMPS][1]
+    return np.sum(y * A1[:4])
+
+
 @njit
 def horner(x, first, *others):
     s = first

@@ -83,7 +83,7 @@ class Subscripts(Writer):
             elif isinstance(x, int | np.integer):
                 found.append(Constant(int(x), "i64"))
             else:
-                raise Unsupported(f"the index {x}")
+                raise Unsupported(f"an index of type {type(x).__name__}")
         return found
 
     def place(self, i: Operand, n: Operand) -> Operand:

@@ -186,9 +186,10 @@ class Translation(Outlining):
         if not isinstance(base, types.Array):
             raise Unsupported(f"an assignment to an element of {base}")
         ops, value = self.get(s.target), (self.get(s.value), types.unliteral(self.type(s.value)))
-        if isinstance(s.index, ir.Var) and isinstance(self.type(s.index), types.Array):
-            f = array_library.put(base, self.type(s.index), value[1])
-            self.inline(f, [(ops, base), self.known(s.index), value])
+        at = s.index_var if isinstance(s, ir.StaticSetItem) else s.index
+        if isinstance(self.type(at), types.Array):
+            f = array_library.put(base, self.type(at), value[1])
+            self.inline(f, [(ops, base), self.known(at), value])
             return
         entries = self.entries(s.index, base.ndim)
         if len(entries) == base.ndim and all(map(is_index, entries)):
@@ -374,7 +375,9 @@ class Translation(Outlining):
 
     def expr_static_getitem(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
         """`a[0]`; Numba leaves the index away where a variable turns out not to be constant."""
-        known = e.index is not None or isinstance(self.type(e.index_var), types.NoneType)
+        kind = None if e.index_var is None else self.type(e.index_var)  # None in `a, b = pair`
+        known = e.index is not None or isinstance(kind, types.NoneType)
+        known = known and not isinstance(kind, types.Array)  # from outside the function
         return self.item(e.value, e.index if known else e.index_var, t)
 
     def expr_arrayexpr(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
