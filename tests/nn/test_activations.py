@@ -29,7 +29,8 @@ def test_in_place(tg, leaf, name):
         expected = getattr(F, name)(plain)
         x = changed * 1
         assert change(F, x) is x
-        assert x.tolist() == expected.tolist()
+        # The loop of one may have been compiled in between.
+        np.testing.assert_allclose(x.detach(), expected.detach(), rtol=1e-15)
         expected.sum().backward()
         x.sum().backward()
         np.testing.assert_allclose(changed.grad.numpy(), plain.grad.numpy(), rtol=1e-14)
