@@ -37,7 +37,7 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
 def _apply_over_axes(func: Any, a: Any, axes: Any) -> Tensor:
     x = tensor(a)
     n = x._a.ndim
-    for axis in np.ravel(plain(axes)).tolist():
+    for axis in np.ravel(plain(axes, "apply_over_axes")).tolist():
         d = one_dim(axis, n, "np.apply_over_axes")
         found = tensor(func(x, d))
         x = unsqueeze(found, d) if found._a.ndim == n - 1 else found
@@ -53,7 +53,7 @@ def _apply_over_axes(func: Any, a: Any, axes: Any) -> Tensor:
 def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:
     """Each function is called with the elements for which its condition holds."""
     t = tensor(x)
-    given = plain(condlist)
+    given = plain(condlist, "piecewise")
     single = np.ndim(given) == 0 or (np.ndim(given[0]) == 0 and t._a.ndim > 0)
     conditions = [np.asarray(c, bool) for c in ([given] if single else given)]
     if len(funclist) == len(conditions) + 1:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tapegrad.base.abstract_array import known
 from tapegrad.base.dtypes import dtype as DType
 from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.dispatch.dispatch import run
@@ -143,12 +144,15 @@ def line(x: Tensor, axis: Any) -> tuple[Tensor, int]:
     return x, all_dims(axis, x._a.ndim, "axis")[0]
 
 
-def plain(x: Any) -> Any:
-    """Arguments as NumPy has them: arrays for Tensors, however deep they stand."""
+def plain(x: Any, name: str) -> Any:
+    """Arguments as a function of NumPy's reads them: arrays for Tensors, however deep they stand.
+
+    A value that is not known here is refused: NumPy would read what stands in its place.
+    """
     if isinstance(x, Tensor):
-        return x._a
+        return known(x._a, name)
     if type(x) is list or type(x) is tuple:
-        return type(x)(plain(part) for part in x)
+        return type(x)(plain(part, name) for part in x)
     return x.numpy if isinstance(x, DType) else x
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.functions.shapes import broadcast_to, clone, to
 from tapegrad.numpy_face.common import bad_option, handles, plain, tensor, title, wrapped
-from tapegrad.numpy_face.mapped import MAPPED, PREDICATES, varies
+from tapegrad.numpy_face.mapped import MAPPED, PREDICATES, shown, varies
 from tapegrad.tensor import Tensor, tensor_of
 
 NAMES = (
@@ -31,6 +31,7 @@ def constant(func: Any) -> Callable[..., Any]:
     except ValueError:  # a function in C without a signature
         names = []
     at = names.index("out") if "out" in names else -1
+    name = func.__name__
     otherwise = MAPPED.get(func) or PREDICATES.get(func)
 
     def handler(*args: Any, **kwargs: Any) -> Any:
@@ -38,7 +39,9 @@ def constant(func: Any) -> Callable[..., Any]:
             raise bad_option(title(func), "out")
         if otherwise is not None and any(map(varies, (*args, *kwargs.values()))):
             return otherwise(*args, **kwargs)
-        return wrapped(func(*[plain(x) for x in args], **{k: plain(v) for k, v in kwargs.items()}))
+        return wrapped(
+            func(*[plain(x, name) for x in args], **{k: plain(v, name) for k, v in kwargs.items()})
+        )
 
     return handler
 
@@ -51,9 +54,7 @@ def _of_shape(func: Any) -> None:
     """What reads no element, and is the same for every example under a map."""
 
     def handler(a: Any, *args: Any, **kwargs: Any) -> Any:
-        like = plain(a)
-        shown = np.broadcast_to(np.zeros((), like.dtype), like.shape)
-        return wrapped(func(shown, *args, **kwargs))
+        return wrapped(func(shown(a), *args, **kwargs))
 
     handles(func)(handler)
 
@@ -64,10 +65,8 @@ for name in SHAPES:
 
 def _like(like: Any, dtype: Any, shape: Any) -> Tensor:
     """Zeros of which only the shape and the dtype are another's, so of one example's too."""
-    given = plain(like)
-    if not isinstance(given, np.ndarray):
-        given = np.asarray(given)
-    kind = given.dtype if dtype is None else plain(dtype)
+    given = like._a if isinstance(like, Tensor) else np.asarray(like)
+    kind = given.dtype if dtype is None else plain(dtype, "zeros_like")
     return tensor_of(np.zeros(given.shape if shape is None else shape, kind), "np.zeros_like")
 
 

@@ -136,7 +136,7 @@ _same(np.i0, "i0")
 @handles(np.extract)
 def _extract(condition: Any, arr: Any) -> Tensor:
     t = tensor(arr).reshape(-1)
-    return t[np.flatnonzero(plain(condition))]
+    return t[np.flatnonzero(plain(condition, "extract"))]
 
 
 @handles(np.choose)

@@ -110,7 +110,7 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
         x, d = reshape(x, (x._a.size,)), 0
     else:
         d = one_dim(axis, x._a.ndim, "np.insert")
-    n, at = x._a.shape[d], plain(obj)
+    n, at = x._a.shape[d], plain(obj, "insert")
     places = np.arange(n)[at] if isinstance(at, slice) else np.asarray(at)
     count = int(places.sum()) if places.dtype == bool else places.size
     new = to(tensor(values), dtype=x._a.dtype)
@@ -157,7 +157,7 @@ def _leaves(part: Any) -> list[Tensor]:
 
 @handles(np.array_split)
 def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    given = plain(indices_or_sections)
+    given = plain(indices_or_sections, "array_split")
     if np.ndim(given) == 0:
         given = int(given)
         if given < 1:
@@ -168,7 +168,9 @@ def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tens
 @handles(np.split)
 def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     x = tensor(ary)
-    if np.ndim(plain(indices_or_sections)) == 0 and x._a.shape[axis] % int(indices_or_sections):
+    if np.ndim(plain(indices_or_sections, "split")) == 0 and x._a.shape[axis] % int(
+        indices_or_sections
+    ):
         raise ValueError(
             f"`np.split`: {x._a.shape[axis]} elements cannot be divided into "
             f"{int(indices_or_sections)} equal pieces: use `np.array_split`"

@@ -31,8 +31,13 @@ def varies(x: Any) -> bool:
     return isinstance(x, (list, tuple)) and any(varies(part) for part in x)
 
 
+def shown(x: Any) -> Any:
+    """An array of the shape and the dtype of a Tensor, for what reads no more; others as they are."""
+    return np.broadcast_to(np.zeros((), x._a.dtype), x._a.shape) if isinstance(x, Tensor) else x
+
+
 def _digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
-    edges, side = plain(bins), "left" if right else "right"
+    edges, side = plain(bins, "digitize"), "left" if right else "right"
     if np.all(np.diff(edges) >= 0):
         return searchsorted_(edges, x, side)
     if not np.all(np.diff(edges) <= 0):
@@ -69,8 +74,11 @@ def _iscomplex(x: Any) -> Tensor:
 
 
 def _result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    shown = [np.zeros(x._a.shape, x._a.dtype) if varies(x) else plain(x) for x in arrays_and_dtypes]
-    return np.result_type(*shown)
+    return np.result_type(*[shown(x) if varies(x) else x for x in arrays_and_dtypes])
+
+
+def _einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    return np.einsum_path(*map(shown, operands), optimize=optimize, einsum_call=einsum_call)
 
 
 MAPPED: dict[Any, Callable[..., Any]] = {
@@ -80,6 +88,7 @@ MAPPED: dict[Any, Callable[..., Any]] = {
     np.argpartition: _argpartition,
     np.isneginf: ar.isneginf,
     np.isposinf: ar.isposinf,
+    np.einsum_path: _einsum_path,
     np.iscomplex: _iscomplex,
     np.isreal: isreal,
     np.result_type: _result_type,

@@ -65,7 +65,7 @@ def _partition(
 ) -> Tensor:
     """Elements in order are partitioned everywhere."""
     x, d = line(tensor(a), axis)
-    n, places = x._a.shape[d], np.asarray(plain(kth))
+    n, places = x._a.shape[d], np.asarray(plain(kth, "partition"))
     if (places < -n).any() or (places >= n).any():
         raise ValueError(f"`np.partition`: a place in `kth` is out of range for {n} elements")
     return sort_(a, axis, order=order)

@@ -113,7 +113,7 @@ def _intersect1d(
 @handles(np.setdiff1d)
 def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
     x = _flat(ar1) if assume_unique else _unique(ar1)
-    return getitem(x, (np.flatnonzero(np.isin(x._a, plain(ar2), invert=True)),))
+    return getitem(x, (np.flatnonzero(np.isin(x._a, plain(ar2, "setdiff1d"), invert=True)),))
 
 
 @handles(np.setxor1d)

@@ -231,21 +231,21 @@ def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tensor:
 
 @handles(np.compress)
 def _compress(condition: Any, a: Any, axis: Any = None) -> Tensor:
-    return _chosen(tensor(a), np.flatnonzero(plain(condition)), axis, "np.compress")
+    return _chosen(tensor(a), np.flatnonzero(plain(condition, "compress")), axis, "np.compress")
 
 
 @handles(np.delete)
 def _delete(arr: Any, obj: Any, axis: Any = None) -> Tensor:
     x = tensor(arr)
     n = x._a.size if axis is None else x._a.shape[one_dim(axis, x._a.ndim, "np.delete")]
-    return _chosen(x, np.delete(np.arange(n), plain(obj)), axis, "np.delete")
+    return _chosen(x, np.delete(np.arange(n), plain(obj, "delete")), axis, "np.delete")
 
 
 @handles(np.repeat)
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
     x = tensor(a)
     n = x._a.size if axis is None else x._a.shape[one_dim(axis, x._a.ndim, "np.repeat")]
-    return _chosen(x, np.repeat(np.arange(n), plain(repeats)), axis, "np.repeat")
+    return _chosen(x, np.repeat(np.arange(n), plain(repeats, "repeat")), axis, "np.repeat")
 
 
 @handles(np.resize)

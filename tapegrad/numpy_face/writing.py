@@ -46,7 +46,7 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
 @handles(np.put)
 def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     x = _target(a, "np.put")
-    n, places = x._a.size, np.ravel(plain(ind))
+    n, places = x._a.size, np.ravel(plain(ind, "put"))
     if mode == "clip":
         places = np.clip(places, 0, n - 1)
     elif mode not in ("raise", "wrap"):
@@ -67,7 +67,7 @@ def _putmask(a: Any, mask: Any, values: Any) -> None:
 @handles(np.place)
 def _place(arr: Any, mask: Any, vals: Any) -> None:
     x = _target(arr, "np.place")
-    index = np.nonzero(np.reshape(plain(mask), x._a.shape))
+    index = np.nonzero(np.reshape(plain(mask, "place"), x._a.shape))
     setitem(x, index, _again(vals, index[0].size, "np.place"))
 
 

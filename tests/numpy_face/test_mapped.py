@@ -31,6 +31,10 @@ CASES = {
     "lexsort of two": (lambda s: np.lexsort((s[::-1], s % 2)), INTEGERS),
     "lexsort beside an array": (lambda s: np.lexsort((np.arange(4.0)[::-1], s)), INTEGERS),
     "argpartition": (lambda s: np.sort(s[np.argpartition(s, 2)][:2]), INTEGERS),
+    "einsum_path": (
+        lambda s: np.einsum("i,i", s, s, optimize=np.einsum_path("i,i", s, s)[0]),
+        INTEGERS,
+    ),
     "isneginf": (np.isneginf, ROWS),
     "isposinf": (np.isposinf, ROWS),
     "iscomplex": (np.iscomplex, ROWS),

@@ -89,3 +89,31 @@ def test_logdet_of_any_sign():
         np.testing.assert_allclose(found, wanted, rtol=1e-14)
     slope = tg.jit(tg.grad(tg.logdet))(many[0])
     np.testing.assert_allclose(slope, np.linalg.inv(many[0]).T, rtol=1e-12)
+
+
+T = np.arange(6.0)
+
+# What reads an index, or where parts begin: a list may hold it, too.
+READ = {
+    "insert": lambda i: np.insert(tg.tensor(T), i, 9.0),
+    "insert at several": lambda i: np.insert(tg.tensor(T), [i, 1], 9.0),
+    "delete": lambda i: np.delete(tg.tensor(T), [i]),
+    "repeat": lambda i: np.repeat(tg.tensor(T), i),
+    "repeat each": lambda i: np.repeat(tg.tensor(T), [i, 1, 1, 1, 1, 1]),
+    "compress": lambda i: np.compress([i > 0, True], tg.tensor(T)),
+    "extract": lambda i: np.extract([i > 0] * 6, tg.tensor(T)),
+    "digitize": lambda i: np.digitize(tg.tensor(T), [i, 3]),
+    "setdiff1d": lambda i: np.setdiff1d(tg.tensor(T), [i, 3]),
+    "put": lambda i: np.put(tg.tensor(T), [i], 0.0),
+    "partition": lambda i: np.partition(tg.tensor(T), [i]),
+    "apply_over_axes": lambda i: np.apply_over_axes(np.sum, tg.tensor(T), [i * 0]),
+}
+
+
+@pytest.mark.parametrize("name", list(READ))
+def test_values_that_are_not_known_are_not_read(name):
+    READ[name](tg.tensor(2))
+    with pytest.raises(RuntimeError, match=r"`tapegrad.jit` are known when .* cannot read them"):
+        tg.jit(READ[name])(np.array(2))
+    with pytest.raises(RuntimeError, match="under `vmap` (differ|finds)"):
+        tg.vmap(READ[name])(np.array([2, 2]))
