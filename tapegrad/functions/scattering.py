@@ -40,6 +40,8 @@ def _neutral(reduce: str, kind: np.dtype[Any]) -> np.ndarray:
 
 def _reduced(x: Tensor, d: int, k: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
     """Elements of a source, each brought to its place and reduced with what stands there."""
+    if x._a.dtype.kind == "c" and reduce in ("amax", "amin"):
+        raise NotImplementedError(f"{reduce!r} of complex numbers, which have no order: {x.dtype}")
     if not x._a.ndim:
         x, k, src = (shapes.reshape(t, (-1,)) for t in (x, k, src))
         return shapes.reshape(_reduced(x, 0, k, src, reduce, include_self), ())

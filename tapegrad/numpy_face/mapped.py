@@ -32,7 +32,7 @@ def varies(x: Any) -> bool:
 
 
 def shown(x: Any) -> Any:
-    """An array of the shape and the dtype of a Tensor, for what reads no more; others as they are."""
+    """An array in the shape and dtype of a Tensor, for what reads no more; others as they are."""
     return np.broadcast_to(np.zeros((), x._a.dtype), x._a.shape) if isinstance(x, Tensor) else x
 
 
@@ -77,8 +77,8 @@ def _result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     return np.result_type(*[shown(x) if varies(x) else x for x in arrays_and_dtypes])
 
 
-def _einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
-    return np.einsum_path(*map(shown, operands), optimize=optimize, einsum_call=einsum_call)
+def _einsum_path(*operands: Any, **kwargs: Any) -> Any:
+    return np.einsum_path(*map(shown, operands), **kwargs)
 
 
 MAPPED: dict[Any, Callable[..., Any]] = {

@@ -9,17 +9,17 @@ from typing import Any
 from tapegrad.base.call_site import explain
 
 _INTO_TENSOR = "a Tensor to add into, `x = tapegrad.zeros(n)`, or `np.bincount(index, weights=t)`"
+_WRITTEN = "a Tensor to write into, `np.zeros_like(x)` of an argument `x`, or `tapegrad.zeros(n)`"
 
 # By the name that an error gives the function.
 NEAREST: dict[str, str] = {
     "np.add.at": _INTO_TENSOR,
     "np.subtract.at": _INTO_TENSOR,
-    "np.add.reduceat": "`np.stack([np.sum(part) for part in np.split(t, starts[1:])])`",
-    "np.multiply.reduceat": "`np.stack([np.prod(part) for part in np.split(t, starts[1:])])`",
-    "np.maximum.reduceat": "`np.stack([np.max(part) for part in np.split(t, starts[1:])])`",
-    "np.minimum.reduceat": "`np.stack([np.min(part) for part in np.split(t, starts[1:])])`",
-    "np.logaddexp.accumulate": "`tapegrad.logcumsumexp(t, dim)`",
+    "np.multiply.at": _WRITTEN,
+    "np.maximum.at": _WRITTEN,
+    "np.minimum.at": _WRITTEN,
     "np.subtract.reduce": "`t[0] - np.sum(t[1:], axis=0)`",
+    "np.hypot.reduce": "`np.linalg.norm(t, axis=0)`",
     "np.linalg.eig": "`np.linalg.eigh(t)`, if the matrix is symmetric, or "
     "`tapegrad.linalg.eig(t)`, whose results are complex",
     "np.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric, or "

@@ -10,12 +10,23 @@ from tapegrad.base.dtypes import to_numpy
 from tapegrad.functions import arithmetic as ar
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
-from tapegrad.functions.arguments import all_dims
+from tapegrad.functions.arguments import all_dims, one_dim
 from tapegrad.functions.axis import logsumexp
 from tapegrad.functions.creation import ones, zeros
+from tapegrad.functions.indexing import getitem, index_add
 from tapegrad.functions.joining import cat
+from tapegrad.functions.scattering import index_reduce
 from tapegrad.functions.shapes import broadcast_to, clone, permute, reshape, to
-from tapegrad.numpy_face.common import SHORT, floating, handles, line, named, nothing, tensor
+from tapegrad.numpy_face.common import (
+    SHORT,
+    floating,
+    handles,
+    line,
+    named,
+    nothing,
+    plain,
+    tensor,
+)
 from tapegrad.ops.reduce import remaining
 from tapegrad.tensor import Tensor, wrap
 
@@ -213,6 +224,46 @@ def cumprod_(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
     whole, dtype = _summable(a, dtype)
     x, d = line(whole, axis)
     return tensor(named("cumprod", "np.cumprod")(x, d, dtype=dtype))
+
+
+def running_(function: str, user: str) -> Any:
+    """The `accumulate` of a ufunc, by tapegrad's function that goes along one dimension."""
+
+    def handler(a: Any, axis: Any = None) -> Tensor:
+        x, d = line(tensor(a), axis)
+        found = named(function, user)(x, d)
+        return found if isinstance(found, Tensor) else tensor(found.values)
+
+    return handler
+
+
+def reduceat_(a: Any, indices: Any, axis: int, reduce: str, name: str) -> Tensor:
+    """The `reduceat` of a ufunc: each part goes up to where the next one begins.
+
+    What begins behind the next one is a part of one element.  Every part has an element, so the
+    scatter reduces nothing but elements.
+    """
+    x = _summable(a, None)[0] if reduce in ("sum", "prod") else tensor(a)
+    starts = np.asarray(plain(indices, "reduceat"))
+    starts = starts if starts.size else starts.astype(np.int64)
+    if not x._a.ndim or starts.ndim != 1 or starts.dtype.kind not in "iu":
+        raise TypeError(
+            f"`{name}` takes at least one dimension, and a vector of integers that says where "
+            f"parts begin, got the shapes {x._a.shape} and {starts.shape} of {starts.dtype}"
+        )
+    d = one_dim(axis, x._a.ndim, name)
+    n = x._a.shape[d]
+    if starts.size and (starts.min() < 0 or starts.max() >= n):
+        raise IndexError(f"`{name}`: an index is out of range for {n} elements")
+    lengths = np.maximum(np.append(starts[1:], n) - starts, 1)
+    part = np.repeat(np.arange(starts.size), lengths)
+    first = np.cumsum(lengths) - lengths
+    places = np.arange(part.size) + np.repeat(starts - first, lengths)
+    parts = getitem(x, (*[slice(None)] * d, places))
+    start = zeros(*x._a.shape[:d], starts.size, *x._a.shape[d + 1 :], dtype=x.dtype)
+    if reduce == "sum":
+        return index_add(start, d, wrap(part), parts)
+    return index_reduce(start, d, wrap(part), parts, reduce, include_self=False)
 
 
 @handles(np.cumulative_sum)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from tapegrad.ops import elementwise as e
 from tapegrad.ops import scipy_special
 from tapegrad.ops.core import Op
 from tapegrad.ops.families import by_code
+from tapegrad.ops.scatter_reduce import OF_UFUNC
 from tapegrad.tensor import Tensor
 
 KNOWN = (Tensor, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
@@ -146,6 +148,9 @@ METHODS: dict[tuple[Any, str], Any] = {
     (np.logaddexp, "reduce"): reductions.logsumexp_,
     (np.add, "accumulate"): reductions.cumsum_,
     (np.multiply, "accumulate"): reductions.cumprod_,
+    (np.maximum, "accumulate"): reductions.running_("cummax", "np.maximum.accumulate"),
+    (np.minimum, "accumulate"): reductions.running_("cummin", "np.minimum.accumulate"),
+    (np.logaddexp, "accumulate"): reductions.running_("logcumsumexp", "np.logaddexp.accumulate"),
 }
 # fmt: on
 COUNTING = {np.add, np.multiply, np.maximum, np.minimum}  # that know `initial` and `where`
@@ -170,8 +175,11 @@ def find(ufunc: Any) -> Callable[..., Any] | None:
 
 def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc in full: its first call, lists among the operands, options, other methods."""
-    if method == "at" and ufunc in writing.ADDING and isinstance(inputs[0], Tensor):
-        return writing.add_at(*inputs, sign=writing.ADDING[ufunc])
+    if method == "at" and isinstance(inputs[0], Tensor):
+        if ufunc in writing.ADDING:
+            return writing.add_at(*inputs, sign=writing.ADDING[ufunc])
+        if ufunc in OF_UFUNC:
+            return writing.reduce_at(*inputs, reduce=OF_UFUNC[ufunc])
     for x in inputs:
         if not isinstance(x, KNOWN):
             return NotImplemented
@@ -196,9 +204,13 @@ def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
             operands = [shapes.reshape(x, (*x._a.shape, *(1,) * y._a.ndim)), y]
         return function(*operands, **along)
     handler = METHODS.get((ufunc, method))
+    if method == "reduceat" and ufunc in OF_UFUNC:
+        handler = partial(reductions.reduceat_, reduce=OF_UFUNC[ufunc], name=name)
     if handler is None or not isinstance(inputs[0], Tensor):
         raise unsupported(name)
-    known = {"axis", "keepdims", "dtype"}
+    known = {"axis"} | ({"keepdims"} if method == "reduce" else set())
+    if method != "reduceat" and ufunc in (np.add, np.multiply):
+        known.add("dtype")
     if method == "reduce" and ufunc in COUNTING:
         known |= {"initial", "where"}
     for option in options.keys() - known:
@@ -207,7 +219,7 @@ def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
     if method == "accumulate" and axis is None:
         raise ValueError(f"`{name}` goes along one axis, got None")
     options.pop("axis", None)
-    return handler(inputs[0], axis=axis, **options)
+    return handler(*inputs, axis=axis, **options)
 
 
 def _into(

@@ -10,10 +10,10 @@ from tapegrad.functions import arithmetic as ar
 from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.indexing import getitem
 from tapegrad.functions.inplace_methods import index_put_, setitem
-from tapegrad.functions.scattering import diagonal_places
-from tapegrad.functions.shapes import reshape, to
+from tapegrad.functions.scattering import diagonal_places, index_reduce
+from tapegrad.functions.shapes import broadcast_to, clone, reshape, to
 from tapegrad.numpy_face.common import handles, plain, tensor, unsupported
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, wrap
 
 
 def _target(a: Any, name: str) -> Tensor:
@@ -113,3 +113,14 @@ def add_at(a: Tensor, indices: Any, b: Any, *, sign: int) -> None:
         index_put_(a, key, value, accumulate=True)
     else:  # each place once
         setitem(a, indices, getitem(a, indices) + value)
+
+
+def reduce_at(a: Tensor, indices: Any, b: Any, *, reduce: str) -> None:
+    """`np.multiply.at`, `np.maximum.at` and `np.minimum.at`, into a Tensor.
+
+    What comes to one place is reduced, with what stands there.
+    """
+    places = np.arange(a._a.size).reshape(a._a.shape)[plain(indices, "at")]
+    value = broadcast_to(to(tensor(b), dtype=a._a.dtype), places.shape)
+    rows = [reshape(x, (-1,)) for x in (clone(a), wrap(places), value)]
+    setitem(a, ..., reshape(index_reduce(rows[0], 0, rows[1], rows[2], reduce), a._a.shape))

@@ -124,3 +124,5 @@ REDUCING = {
     "amax": scatter_amax,
     "amin": scatter_amin,
 }  # fmt: skip
+# By the ufunc that does the same two at a time.
+OF_UFUNC = {np.add: "sum", np.multiply: "prod", np.maximum: "amax", np.minimum: "amin"}

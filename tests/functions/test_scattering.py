@@ -46,6 +46,16 @@ def test_every_mode_agrees(reduce, include_self):
             np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+def test_complex_numbers_have_no_extreme(reduce):
+    z = tapegrad.zeros(3, dtype=tapegrad.complex128)
+    for include_self in (True, False):
+        with pytest.raises(NotImplementedError, match="complex numbers, which have no order"):
+            tapegrad.index_reduce(
+                z, 0, tapegrad.tensor([1]), z[:1], reduce, include_self=include_self
+            )
+
+
 def test_the_second_derivative_where_several_zeros_meet_is_an_error():
     def f(src):
         return tapegrad.ones(2).scatter_reduce(0, tapegrad.tensor([0, 0]), src, "prod").sum()

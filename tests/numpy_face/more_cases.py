@@ -78,6 +78,32 @@ case("nancumsum", lambda t: np.nancumsum(t + GAPS), C)
 case("nancumsum axis", lambda t: np.nancumsum(t + GAPS, axis=1), C)
 case("nancumprod", lambda t: np.nancumprod(t + GAPS, axis=-1), C)
 
+# -- methods of ufuncs ---------------------------------------------------------------------
+case("maximum.accumulate", lambda t: np.maximum.accumulate(t, axis=1), C)
+case("minimum.accumulate", np.minimum.accumulate)
+case("logaddexp.accumulate", lambda t: np.logaddexp.accumulate(t, axis=-1))
+for f in (np.add, np.multiply, np.maximum, np.minimum):
+    name = f"{f.__name__}.reduceat"
+    case(name, lambda t, f=f: f.reduceat(t, [1, 0, 2, 3, 3]), V)
+    case(f"{name} axis", lambda t, f=f: f.reduceat(t, [0, 2], axis=-1), C)
+
+
+def _written(ufunc, key):
+    def written(t, v):
+        y = t.copy()
+        ufunc.at(y, key, v)
+        return y
+
+    return written
+
+
+for f in (np.multiply, np.maximum, np.minimum):
+    name = f"{f.__name__}.at"
+    case(name, _written(f, [0, 3, -1, 0]), V, (4,))
+    case(f"{name} rows", _written(f, [1, 1]), M, (2, 3))
+    case(f"{name} pairs", _written(f, ([0, 1, 1], [2, 0, 0])), M, (3,))
+    case(f"{name} one", _written(f, (slice(None), 1)), M, ())
+
 # -- polynomials ---------------------------------------------------------------------------
 X = np.linspace(-1.0, 1.5, 6)
 case("polyadd", np.polyadd, V, (2,))

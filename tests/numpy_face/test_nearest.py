@@ -35,15 +35,7 @@ def decay(s, y):
 
 # name: (the call, what is to be written instead, on arrays that both take)
 INSTEAD = {
-    "np.add.reduceat": (
-        lambda t: np.add.reduceat(t, [0, 1]),
-        lambda t: np.stack([np.sum(part) for part in np.split(t, [1])]),
-    ),
-    "np.maximum.reduceat": (
-        lambda t: np.maximum.reduceat(t, [0, 1]),
-        lambda t: np.stack([np.max(part) for part in np.split(t, [1])]),
-    ),
-    "np.logaddexp.accumulate": (np.logaddexp.accumulate, lambda t: tg.logcumsumexp(t, 0)),
+    "np.hypot.reduce": (np.hypot.reduce, lambda t: np.linalg.norm(t, axis=0)),
     "np.subtract.reduce": (np.subtract.reduce, lambda t: t[0] - np.sum(t[1:], axis=0)),
     "scipy.special.factorial": (special.factorial, lambda t: special.gamma(t + 1)),
     "scipy.special.logsumexp": (special.logsumexp, tg.scipy.special.logsumexp),
