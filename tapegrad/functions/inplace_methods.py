@@ -17,8 +17,9 @@ from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.op_functions import as_operand
 from tapegrad.dispatch.views import make_view
 from tapegrad.functions import indexing, masking, rounding
-from tapegrad.functions.arguments import Indices, Operand, as_input, one_dim
+from tapegrad.functions.arguments import Indices, Operand, as_input, holds_tensor, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
+from tapegrad.functions.joining import stacked
 from tapegrad.functions.method_decorators import method
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
@@ -243,6 +244,8 @@ def _chosen(v: Any, target: Tensor) -> Tensor:
 
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value``."""
+    if isinstance(value, (list, tuple)) and holds_tensor(value):
+        value = stacked(value)
     if _mask_of_each(key) and not (value if isinstance(value, Tensor) else np.asarray(value)).ndim:
         masked_fill_(self, key, value)
         return

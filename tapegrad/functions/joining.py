@@ -23,7 +23,7 @@ from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.tape.shape_table import LARGE, Shape
 from tapegrad.tape.tape import DTYPE_BITS, MODE_FAST, current
-from tapegrad.tensor import Tensor, placed, wrap
+from tapegrad.tensor import Tensor, placed, tensor_of, wrap
 
 
 def cat(tensors: Any, dim: int = 0) -> Tensor:
@@ -85,6 +85,13 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
     return run(
         s.stack, tuple(_one_type(parts)), {"dim": one_dim(dim, parts[0]._a.ndim + 1, "stack")}
     )
+
+
+def stacked(nested: Any) -> Tensor:
+    """Tensors and numbers in lists, however deep, as NumPy makes one array of arrays there."""
+    if isinstance(nested, (list, tuple)):
+        return stack([stacked(part) for part in nested])
+    return tensor_of(nested, "")
 
 
 def _joined_natively(op: Op, tensors: Any, dim: Any) -> Tensor | None:

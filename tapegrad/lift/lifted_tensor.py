@@ -241,8 +241,8 @@ class Lifted(Tensor):
         raise RuntimeError(
             f"a Tensor under {self._what} cannot be turned into an array: what it stands for "
             "would be lost; use operations of tapegrad or NumPy's functions on the Tensor itself "
-            "(`np.sin(t)` instead of `math.sin(t)`), or `tapegrad.stop_gradient(t)` where no "
-            "derivative is wanted"
+            "(`np.sin(t)` instead of `math.sin(t)`, `np.stack([a, b])` of `np.array([a, b])`), or "
+            "`tapegrad.stop_gradient(t)` where no derivative is wanted"
         )
 
     def item(self) -> Any:

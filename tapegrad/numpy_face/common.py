@@ -12,9 +12,10 @@ from tapegrad.base.abstract_array import known
 from tapegrad.base.dtypes import dtype as DType
 from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.dispatch.dispatch import run
-from tapegrad.functions.arguments import all_dims
+from tapegrad.functions.arguments import alike, all_dims, holds_tensor
 from tapegrad.functions.arithmetic import clamp
 from tapegrad.functions.elementwise import remainder
+from tapegrad.functions.joining import stacked
 from tapegrad.functions.shapes import reshape
 from tapegrad.ops.shape import to
 from tapegrad.tensor import Tensor, tensor_of
@@ -106,12 +107,19 @@ def named(path: str, user: str) -> Callable[..., Any]:
 
 def tensor(x: Any) -> Tensor:
     """The Tensor of an array-like."""
-    return tensor_of(x, "")
+    return stacked(x) if isinstance(x, (list, tuple)) and holds_tensor(x) else tensor_of(x, "")
 
 
 def operand(x: Any) -> Any:
-    """An operand of an elementwise function; lists become arrays."""
-    return np.asarray(x) if isinstance(x, (list, tuple)) else x
+    """An operand of an elementwise function; lists become arrays, or Tensors if one is in them."""
+    if isinstance(x, (list, tuple)):
+        return stacked(x) if holds_tensor(x) else np.asarray(x)
+    return x
+
+
+def promoted(*operands: Any) -> list[Tensor]:
+    """Tensors of the operands of a product, in one type."""
+    return alike(*map(operand, operands))
 
 
 def floating(x: Tensor) -> Tensor:

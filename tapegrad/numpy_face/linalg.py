@@ -8,11 +8,19 @@ import numpy as np
 
 from tapegrad.functions import matrices, solve_fast
 from tapegrad.functions import reductions as r
-from tapegrad.functions.arguments import alike
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import reshape
 from tapegrad.numpy_face import products, shapes
-from tapegrad.numpy_face.common import PAIRS, SHORT, floating, handles, named, tensor, title
+from tapegrad.numpy_face.common import (
+    PAIRS,
+    SHORT,
+    floating,
+    handles,
+    named,
+    promoted,
+    tensor,
+    title,
+)
 from tapegrad.tensor import Tensor
 
 PAIRS[np.linalg.solve] = solve_fast.solve
@@ -51,7 +59,7 @@ def _cholesky(a: Any, *, upper: bool = False) -> Any:
 def _solve(a: Any, b: Any) -> Tensor:
     """A vector is what has one dimension; anything else is matrices, whatever its shape."""
     solve = named("linalg.solve", "np.linalg.solve")
-    x, y = (floating(t) for t in alike(a, b))
+    x, y = (floating(t) for t in promoted(a, b))
     shape = y._a.shape
     if not shape:
         raise np.linalg.LinAlgError(
@@ -105,7 +113,7 @@ def _matrix_power(a: Any, n: int) -> Any:
 
 @handles(np.linalg.multi_dot)
 def _multi_dot(arrays: Any) -> Any:
-    return named("linalg.multi_dot", "np.linalg.multi_dot")(alike(*arrays))
+    return named("linalg.multi_dot", "np.linalg.multi_dot")(promoted(*arrays))
 
 
 @handles(np.linalg.norm)
@@ -175,7 +183,7 @@ def _tensordot(x1: Any, x2: Any, *, axes: Any = 2) -> Tensor:
 
 @handles(np.linalg.matmul)
 def _matmul(x1: Any, x2: Any) -> Tensor:
-    return matmul(*alike(x1, x2))
+    return matmul(*promoted(x1, x2))
 
 
 @handles(np.linalg.vecdot)

@@ -14,12 +14,12 @@ import numpy as np
 from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.functions import arithmetic as ar
 from tapegrad.functions import elementwise as ew
-from tapegrad.functions.arguments import alike, one_dim
+from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.complex_parts import isreal
 from tapegrad.functions.indexing import take_along_dim
 from tapegrad.functions.scans import argsort
 from tapegrad.functions.sets import isin
-from tapegrad.numpy_face.common import line, plain, tensor
+from tapegrad.numpy_face.common import line, plain, promoted, tensor
 from tapegrad.numpy_face.order import searchsorted_
 from tapegrad.tensor import Tensor
 
@@ -54,7 +54,7 @@ def _isin(
 
 def _lexsort(keys: Any, axis: int = -1) -> Tensor:
     """Sorted by each key in turn, the last one last, and what is equal keeps its order."""
-    rows = alike(*keys)
+    rows = promoted(*keys)
     d = one_dim(axis, rows[0]._a.ndim, "np.lexsort")
     found = argsort(rows[0], d, stable=True)
     for key in rows[1:]:

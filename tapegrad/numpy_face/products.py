@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from tapegrad.functions import elementwise as ew
-from tapegrad.functions.arguments import alike
 from tapegrad.functions.complex_parts import conj
 from tapegrad.functions.contractions import dims_of_both
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import flip, movedim, reshape
-from tapegrad.numpy_face.common import handles, named, tensor
+from tapegrad.numpy_face.common import handles, named, promoted, tensor
 from tapegrad.numpy_face.shapes import convolve_
 from tapegrad.tensor import Tensor
 
@@ -21,7 +20,7 @@ from tapegrad.tensor import Tensor
 @handles(np.dot)
 def _dot(a: Any, b: Any) -> Tensor:
     """Over the last axis of the first and the last but one of the second."""
-    x, y = alike(a, b)
+    x, y = promoted(a, b)
     if not x._a.ndim or not y._a.ndim:
         return ew.mul(x, y)
     if y._a.ndim <= 2 and (y._a.ndim == 1 or x._a.ndim <= 2):
@@ -31,7 +30,7 @@ def _dot(a: Any, b: Any) -> Tensor:
 
 @handles(np.inner)
 def _inner(a: Any, b: Any) -> Tensor:
-    x, y = alike(a, b)
+    x, y = promoted(a, b)
     if not x._a.ndim or not y._a.ndim:
         return ew.mul(x, y)
     if x._a.ndim == y._a.ndim == 1:
@@ -49,13 +48,13 @@ def _contracted(x: Tensor, y: Tensor) -> Tensor:
 
 @handles(np.vdot)
 def _vdot(a: Any, b: Any) -> Tensor:
-    x, y = alike(a, b)
+    x, y = promoted(a, b)
     return matmul(conj(reshape(x, (x._a.size,))), reshape(y, (y._a.size,)))
 
 
 def vecdot_(a: Any, b: Any, axis: int = -1) -> Tensor:
     """`np.vecdot`: vectors of one length, of which the first is conjugated."""
-    x, y = alike(a, b)
+    x, y = promoted(a, b)
     check_lengths("np.vecdot", x, y, axis, axis)
     product = ew.mul(conj(x), y)
     return sum_(product, axis, dtype=product.dtype)
@@ -80,7 +79,7 @@ def outer_(a: Any, b: Any) -> Tensor:
 
 @handles(np.correlate)
 def _correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
-    x, y = alike(a, v)
+    x, y = promoted(a, v)
     if x._a.ndim != 1 or y._a.ndim != 1:
         raise ValueError(f"`np.correlate` takes vectors, got {x._a.shape} and {y._a.shape}")
     y = conj(y)
@@ -94,14 +93,14 @@ def _einsum(*operands: Any, optimize: Any = False) -> Tensor:
     given = list(operands)
     lists = not isinstance(given[0], str)  # of numbers, one after each operand
     places = slice(0, len(given) // 2 * 2, 2) if lists else slice(1, None)
-    given[places] = alike(*given[places])
+    given[places] = promoted(*given[places])
     return tensor(named("einsum", "np.einsum")(*given))
 
 
 @handles(np.tensordot)
 def tensordot_(a: Any, b: Any, axes: Any = 2) -> Tensor:
     """`np.tensordot`, for which an axis of one element goes with no other."""
-    x, y = alike(a, b)
+    x, y = promoted(a, b)
     sx, sy = x._a.shape, y._a.shape
     left, right = dims_of_both(sx, sy, axes)
     if [sx[i] for i in left] != [sy[j] for j in right]:

@@ -10,8 +10,8 @@ from tapegrad.base.abstract_array import everything
 from tapegrad.functions import diagonals as dg
 from tapegrad.functions import indexing, joining, strided_views
 from tapegrad.functions import shapes as s
-from tapegrad.functions.arguments import alike, holds_tensor, one_dim
-from tapegrad.numpy_face.common import brought_in, handles, named, plain, tensor
+from tapegrad.functions.arguments import holds_tensor, one_dim
+from tapegrad.numpy_face.common import brought_in, handles, named, plain, promoted, tensor
 from tapegrad.numpy_face.reductions import sum_
 from tapegrad.tensor import Tensor, wrap
 
@@ -331,14 +331,8 @@ def _constants(given: Any, ndim: int) -> list[list[Any]]:
             "`np.pad`: a dictionary of `constant_values` has numbers, got a Tensor in it: give a "
             "pair for each axis"
         )
-    whole = s.broadcast_to(_stacked(given), (ndim, 2))
+    whole = s.broadcast_to(tensor(given), (ndim, 2))
     return [list(joining.unbind(pair)) for pair in joining.unbind(whole)]
-
-
-def _stacked(x: Any) -> Tensor:
-    return (
-        joining.stack([_stacked(part) for part in x]) if isinstance(x, (list, tuple)) else tensor(x)
-    )
 
 
 def _pairs(given: Any, ndim: int) -> list[list[Any]]:
@@ -386,7 +380,7 @@ def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
 @handles(np.convolve)
 def convolve_(a: Any, v: Any, mode: str = "full") -> Tensor:
     """`np.convolve`: windows of the longer one, times the shorter one reversed."""
-    x, y = alike(a, v)
+    x, y = promoted(a, v)
     if x._a.ndim > 1 or y._a.ndim > 1:
         raise ValueError(f"`np.convolve` takes vectors, got {x._a.shape} and {y._a.shape}")
     x, y = (s.reshape(t, (1,)) if not t._a.ndim else t for t in (x, y))

@@ -9,20 +9,19 @@ import numpy as np
 from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
-from tapegrad.functions.arguments import alike
 from tapegrad.functions.complex_parts import adjoint
 from tapegrad.functions.factorizations import eigvalsh, qr, svdvals, values_beside_vectors
 from tapegrad.functions.matrices import inv, pinv, solve, solve_triangular
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import movedim, narrow, reshape, squeeze
-from tapegrad.numpy_face.common import floating, handles, tensor
+from tapegrad.numpy_face.common import floating, handles, promoted, tensor
 from tapegrad.tensor import Tensor, wrap
 
 
 @handles(np.linalg.lstsq)
 def lstsq_(a: Any, b: Any, rcond: Any = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """`np.linalg.lstsq`: the solution, the squares that are left, the rank, singular values."""
-    x, y = (floating(t) for t in alike(a, b))
+    x, y = (floating(t) for t in promoted(a, b))
     m, n = _fits(x, y)
     sizes = svdvals(x)
     unit = float(np.finfo(x._a.dtype).eps)
@@ -101,7 +100,7 @@ def _cond(x: Any, p: Any = None) -> Any:
 
 @handles(np.linalg.tensorsolve)
 def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Tensor:
-    x, y = (floating(t) for t in alike(a, b))
+    x, y = (floating(t) for t in promoted(a, b))
     if axes is not None:
         x = movedim(x, tuple(axes), tuple(range(x._a.ndim - len(axes), x._a.ndim)))
     shape = x._a.shape[-(x._a.ndim - y._a.ndim) :]

@@ -14,7 +14,6 @@ from tapegrad.dispatch.op_functions import binary, unary
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import products, shapes
-from tapegrad.functions.arguments import alike
 from tapegrad.functions.complex_parts import conj, sgn
 from tapegrad.functions.exponents import float_power, frexp, scaled_by_power
 from tapegrad.numpy_face import order, reductions, writing
@@ -24,6 +23,7 @@ from tapegrad.numpy_face.common import (
     floating,
     named,
     operand,
+    promoted,
     special_name,
     tensor,
     title,
@@ -72,7 +72,7 @@ def _frexp(x: Any) -> tuple[Tensor, Tensor]:
 
 
 def _matvec(x: Any, y: Any) -> Tensor:
-    matrix, vector = alike(x, y)
+    matrix, vector = promoted(x, y)
     if matrix._a.ndim < 2:
         raise ValueError(f"`np.matvec` takes matrices first, got the shape {matrix._a.shape}")
     check_lengths("np.matvec", matrix, vector, -1, -1)
@@ -80,7 +80,7 @@ def _matvec(x: Any, y: Any) -> Tensor:
 
 
 def _vecmat(x: Any, y: Any) -> Tensor:
-    vector, matrix = alike(x, y)
+    vector, matrix = promoted(x, y)
     check_lengths("np.vecmat", vector, matrix, -1, -2)
     return shapes.squeeze(products.matmul(conj(shapes.unsqueeze(vector, -2)), matrix), -2)
 

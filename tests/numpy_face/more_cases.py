@@ -78,6 +78,29 @@ case("nancumsum", lambda t: np.nancumsum(t + GAPS), C)
 case("nancumsum axis", lambda t: np.nancumsum(t + GAPS, axis=1), C)
 case("nancumprod", lambda t: np.nancumprod(t + GAPS, axis=-1), C)
 
+# -- Tensors in lists ----------------------------------------------------------------------
+case("list in concatenate", lambda t: np.concatenate([[t[0], 1.0], t[1:]]), V)
+case("list in vstack", lambda t: np.vstack([[t[3], 1.0], t[1:3]]), V)
+case("list in append", lambda t: np.append(t, [[t[0, 0], 1, 2.0]], axis=0))
+case("list in dot", lambda t: np.dot([[t[0], 1.0], [2.0, t[1]]], t[2:]), V)
+case("list in inner", lambda t: np.inner(t[2:], (t[1], 0.5)), V)
+case("list in einsum", lambda t: np.einsum("ij,j->i", t, [1.0, t[0, 0], t[1, 2]]))
+case("list in add", lambda t: np.add(t, [1.0, t[0, 0], t[1, 2]]))
+case("list in where", lambda t: np.where(A > 1, t, [1.0, t[0, 0], t[1, 2]]))
+case("list in interp", lambda t: np.interp(t, [0.0, 0.5, 1.0], [t[0], 1.0, t[1]]), V)
+case("list in convolve", lambda t: np.convolve(t, [1.0, t[0]]), V)
+case("list in solve", lambda t: L.solve(t + I3, [t[0, 0], 1.0, 0]), S)
+
+
+def _filled(t):
+    y = np.zeros_like(t)
+    y[0] = [t[1, 2], 1.0, 0]
+    y[1, [2, 0]] = (t[0, 0], t[0, 1])
+    return y
+
+
+case("list that is written", _filled)
+
 # -- methods of ufuncs ---------------------------------------------------------------------
 case("maximum.accumulate", lambda t: np.maximum.accumulate(t, axis=1), C)
 case("minimum.accumulate", np.minimum.accumulate)

@@ -525,7 +525,8 @@ class Traced(Lifted):
         raise RuntimeError(
             "a Tensor inside `tapegrad.jit` cannot be turned into an array, its values are known "
             "when the compiled program runs: use operations of tapegrad or NumPy's functions on "
-            f"the Tensor itself{self.origin()}"
+            "the Tensor itself (`np.stack([a, b])` instead of `np.array([a, b])`)"
+            f"{self.origin()}"
         )
 
     def origin(self) -> str:
