@@ -6,13 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.functions import elementwise as ew
+from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import one_dim
+from tapegrad.functions.arithmetic import where
 from tapegrad.functions.creation import zeros_like
 from tapegrad.functions.indexing import getitem
 from tapegrad.functions.inplace_methods import setitem
 from tapegrad.functions.joining import stack, unbind
-from tapegrad.functions.shapes import movedim, reshape, unsqueeze
+from tapegrad.functions.shapes import movedim, reshape, to, unsqueeze
 from tapegrad.numpy_face.common import handles, plain, tensor
+from tapegrad.numpy_face.mapped import varies
 from tapegrad.tensor import Tensor
 
 
@@ -51,13 +55,15 @@ def _apply_over_axes(func: Any, a: Any, axes: Any) -> Tensor:
 
 @handles(np.piecewise)
 def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:
-    """Each function is called with the elements for which its condition holds."""
-    t = tensor(x)
-    given = plain(condlist, "piecewise")
-    single = np.ndim(given) == 0 or (np.ndim(given[0]) == 0 and t._a.ndim > 0)
-    conditions = [np.asarray(c, bool) for c in ([given] if single else given)]
+    """Each function is called with the elements for which its condition holds.
+
+    Where it is not known which these are, under a map and in a trace, it is called with all.
+    """
+    t, given = tensor(x), ew.ne(tensor(condlist), 0)
+    single = not given._a.ndim or (given._a.ndim == 1 and t._a.ndim > 0)
+    conditions = [given] if single else list(unbind(given))
     if len(funclist) == len(conditions) + 1:
-        conditions.append(~np.logical_or.reduce(conditions))
+        conditions.append(ew.logical_not(r.any(stack(conditions), 0)))
     if len(funclist) != len(conditions):
         n = len(conditions)
         raise ValueError(
@@ -66,18 +72,34 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> T
         )
     shape = t._a.shape
     if not shape:  # a number has no places to write into
-        t, conditions = reshape(t, (1,)), [c.reshape(1) for c in conditions]
+        t, conditions = reshape(t, (1,)), [reshape(c, (1,)) for c in conditions]
     found = zeros_like(t)
     for condition, part in zip(conditions, funclist, strict=True):
-        value = part
+        everywhere, value = varies(condition), part
         if callable(part):
-            if not condition.any():
+            if not everywhere and not condition._a.any():
                 continue
-            value = part(getitem(t, condition), *args, **kw)
+            chosen = reshape(t, (-1,)) if everywhere else getitem(t, condition)
+            value = part(chosen, *args, **kw)
         if t._a.dtype.kind in "biu" and tensor(value)._a.dtype.kind == "f":
             raise TypeError(
                 f"`np.piecewise` of {t.dtype} gives {t.dtype}, which would cut off what a function "
                 "gives: convert it with `x.astype(float)`"
             )
-        setitem(found, condition, value)
+        if everywhere:
+            found = _where_it_holds(condition, tensor(value), found)
+        else:
+            setitem(found, condition, value)
     return found if shape else reshape(found, shape)
+
+
+def _where_it_holds(condition: Tensor, value: Tensor, other: Tensor) -> Tensor:
+    shape = other._a.shape
+    if value._a.size not in (1, other._a.size):
+        raise ValueError(
+            f"`np.piecewise` under `vmap` and in `tapegrad.jit` calls functions with all elements: "
+            f"each must go element by element, got the shape {value._a.shape} for {shape}: choose "
+            "with `np.where`"
+        )
+    value = to(value, dtype=other._a.dtype)
+    return where(condition, reshape(value, shape if value._a.size > 1 else ()), other)

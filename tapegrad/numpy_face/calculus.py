@@ -13,9 +13,11 @@ from tapegrad.functions.arguments import all_dims, one_dim
 from tapegrad.functions.calculus import slope
 from tapegrad.functions.indexing import getitem
 from tapegrad.functions.joining import cat
+from tapegrad.functions.scans import argsort
 from tapegrad.functions.shapes import narrow, reshape
 from tapegrad.numpy_face.common import floating, handles, operand, tensor
 from tapegrad.numpy_face.joining import joined
+from tapegrad.numpy_face.mapped import varies
 from tapegrad.numpy_face.order import searchsorted_
 from tapegrad.tensor import Tensor, wrap
 
@@ -133,7 +135,9 @@ def _slope(x: Tensor, spacing: Any, d: int, edge_order: int) -> Tensor:
 
 
 @handles(np.interp)
-def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
+def _interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Tensor:
     """Between the points linear, beyond them constant; at a point the slope is the right one."""
     at, points, values = (floating(tensor(t)) for t in (x, xp, fp))
     n = points._a.size
@@ -142,6 +146,9 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Te
             f"`np.interp` takes as many values as points, in vectors, got the shapes "
             f"{points._a.shape} and {values._a.shape}"
         )
+    if period is not None:
+        at, points, values = _periodic(at, points, values, period)
+        n, left, right = n + 2, None, None
     low = values[0] if left is None else operand(left)
     high = values[n - 1] if right is None else operand(right)
     below, above = ew.lt(at, points[0]), ew.gt(at, points[n - 1])
@@ -149,3 +156,17 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Te
     slopes = cat([diff_(values) / diff_(points), wrap(np.zeros(1, values._a.dtype))])
     found = getitem(values, (k,)) + (at - getitem(points, (k,))) * getitem(slopes, (k,))
     return ar.where(below, low, ar.where(above, high, found))
+
+
+def _periodic(x: Tensor, xp: Tensor, fp: Tensor, period: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Places and points in the first period, in their order, with a point before and after them."""
+    length = ew.abs(tensor(period))
+    if not length._a.size or (not varies(length) and not length._a.all()):
+        raise ValueError("`np.interp`: the period must not be zero")
+    points = ew.remainder(xp, length)
+    order = argsort(points.detach(), 0)
+    points, values = getitem(points, (order,)), getitem(fp, (order,))
+    first, last = (narrow(points, 0, k, 1) for k in (0, points._a.size - 1))
+    points = cat([ar.sub(last, length), points, ar.add(first, length)])
+    first, last = (narrow(values, 0, k, 1) for k in (0, values._a.size - 1))
+    return ew.remainder(x, length), points, cat([last, values, first])

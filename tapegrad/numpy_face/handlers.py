@@ -16,8 +16,8 @@ import numpy as np
 from tapegrad.numpy_face.common import HANDLERS, TABLE, bad_option, title, unsupported
 
 FAMILIES = (
-    "constants elementwise reductions order statistics calculus ranges shapes joining products "
-    "polynomials sets writing applying linalg systems fourier"
+    "constants elementwise reductions order statistics calculus ranges padding shapes joining "
+    "products polynomials sets histograms writing applying linalg systems fourier"
 ).split()
 _missing: Any = getattr(np, "_NoValue", inspect.Parameter.empty)
 

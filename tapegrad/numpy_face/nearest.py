@@ -24,7 +24,6 @@ NEAREST: dict[str, str] = {
     "`tapegrad.linalg.eig(t)`, whose results are complex",
     "np.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric, or "
     "`tapegrad.linalg.eigvals(t)`, which is complex",
-    "np.histogramdd": "`np.bincount(cell, weights=t)`, with the number of each point's cell",
     "np.sort_complex": "`np.sort(t)`",
     "np.r_": "`np.concatenate([t, [1.0]])`, or `np.stack` of numbers",
     "np.c_": "`np.column_stack([t, t])`",

@@ -13,7 +13,8 @@ from tapegrad.functions import arithmetic as ar
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.joining import cat
-from tapegrad.functions.shapes import narrow, reshape, squeeze
+from tapegrad.functions.matrices import inv
+from tapegrad.functions.shapes import narrow, reshape, squeeze, to, unsqueeze
 from tapegrad.functions.tiling import vander
 from tapegrad.numpy_face.common import floating, handles, operand, tensor
 from tapegrad.numpy_face.joining import at_least
@@ -135,10 +136,16 @@ def _vander(x: Any, N: Any = None, increasing: bool = False) -> Tensor:
 
 
 @handles(np.polyfit)
-def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, w: Any = None) -> Tensor:
-    """Least squares, the columns scaled to the length 1 before; the coefficients alone."""
-    at, values = floating(tensor(x)), floating(tensor(y))
-    n = at._a.size
+def _polyfit(
+    x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None,
+    cov: Any = False,
+) -> Any:  # fmt: skip
+    """Least squares, the columns scaled to the length 1 before."""
+    at, values, *given = [floating(tensor(t)) for t in (x, y, w) if t is not None]
+    n, unit = at._a.size, np.finfo(at._a.dtype).eps
+    kind = np.result_type(*[t._a.dtype for t in (at, values, *given)])
+    real = np.finfo(kind).dtype
+    at, *given = [to(t, dtype=kind if t._a.dtype.kind == "c" else real) for t in (at, *given)]
     if at._a.ndim != 1 or not n or values._a.ndim not in (1, 2) or values._a.shape[0] != n:
         raise TypeError(
             f"`np.polyfit` takes a vector of points and as many values, got the shapes "
@@ -147,14 +154,27 @@ def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, w: Any = None) -> Tens
     if deg < 0:
         raise ValueError(f"`np.polyfit`: the degree must not be negative, got {deg}")
     powers, right = vander(at, int(deg) + 1), values
-    if w is not None:
-        weights = floating(tensor(w))
+    for weights in given:
         if weights._a.shape != (n,):
             raise TypeError(f"`np.polyfit` takes {n} weights, got the shape {weights._a.shape}")
         weights = reshape(weights, (n, 1))
         powers = powers * weights
         right = right * (weights if values._a.ndim == 2 else squeeze(weights, 1))
-    size = r.norm(powers.detach(), 2, 0)
-    limit = n * np.finfo(at._a.dtype).eps if rcond is None else rcond
-    found = lstsq_(powers / size, right, limit)[0]
-    return found / (reshape(size, (-1, 1)) if values._a.ndim == 2 else size)
+    size = r.norm(powers if full else powers.detach(), 2, 0)  # the singular values depend on it
+    scaled, limit = powers / size, n * unit if rcond is None else rcond
+    found, left, rank, sizes = lstsq_(to(scaled, dtype=kind), to(right, dtype=kind), limit)
+    found = found / (reshape(size, (-1, 1)) if values._a.ndim == 2 else size)
+    if full:
+        return found, left, rank, sizes, limit
+    if not cov:
+        return found
+    spread = inv(scaled.T @ scaled) / (reshape(size, (-1, 1)) * size)
+    spread = unsqueeze(spread, -1) if values._a.ndim == 2 else spread
+    if cov == "unscaled":
+        return found, spread
+    if n <= deg + 1:
+        raise ValueError(
+            f"`np.polyfit`: {n} points leave nothing to estimate the covariance by, for "
+            f"{deg + 1} coefficients: give more, or `cov='unscaled'`"
+        )
+    return found, spread * (left / (n - deg - 1))

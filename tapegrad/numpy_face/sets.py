@@ -9,17 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.functions import arithmetic as ar
-from tapegrad.functions import elementwise as ew
-from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import one_dim
-from tapegrad.functions.indexing import getitem, index_add
+from tapegrad.functions.indexing import getitem
 from tapegrad.functions.joining import cat
-from tapegrad.functions.shapes import reshape, to
-from tapegrad.numpy_face.calculus import diff_
-from tapegrad.numpy_face.common import floating, handles, plain, tensor, wrapped
-from tapegrad.numpy_face.order import searchsorted_
-from tapegrad.numpy_face.ranges import linspace_
+from tapegrad.functions.shapes import reshape
+from tapegrad.numpy_face.common import handles, plain, tensor, wrapped
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -139,63 +133,3 @@ def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
         last = high if "b" in sides or not len(places) else None
         index.append(slice(first, last) if d in dims else slice(None))
     return getitem(x, tuple(index))
-
-
-# -- counting ------------------------------------------------------------------------------
-
-
-@handles(np.bincount)
-def _bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
-    places = tensor(x)
-    if weights is None:
-        return wrap(np.bincount(places._a, minlength=int(minlength)))
-    n = np.bincount(places._a, minlength=int(minlength)).size
-    return _added(n, places, floating(tensor(weights)))
-
-
-def _added(n: int, places: Tensor, weights: Tensor) -> Tensor:
-    return index_add(wrap(np.zeros(n, weights._a.dtype)), 0, places, weights)
-
-
-def _edges(x: Tensor, bins: Any, range: Any, name: str) -> Tensor:
-    """Where bins begin and end: as given, or evenly spaced over the elements."""
-    if isinstance(bins, str):
-        raise TypeError(f"`{name}` of a Tensor takes a number of bins or their edges, got {bins!r}")
-    given = tensor(bins)
-    if given._a.ndim == 1:
-        return given
-    if given._a.ndim or int(given) < 1:
-        raise ValueError(f"`{name}`: bins are a positive number or edges in a vector, got {bins!r}")
-    if range is not None:
-        low, high = range
-    elif not x._a.size:
-        low, high = 0.0, 1.0
-    else:
-        low, high = r.amin(floating(x)), r.amax(floating(x))
-    low, high = (to(tensor(end), dtype=floating(x)._a.dtype) for end in (low, high))
-    half = ar.where(ew.eq(low, high), 0.5, 0.0)
-    found: Tensor = linspace_(low - half, high + half, int(given) + 1)
-    return found
-
-
-@handles(np.histogram_bin_edges)
-def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
-    return _edges(_flat(a), bins, range, "np.histogram_bin_edges")
-
-
-@handles(np.histogram)
-def _histogram(
-    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
-) -> tuple[Tensor, Tensor]:
-    x = _flat(a)
-    edges = _edges(x, bins, range, "np.histogram")
-    n = edges._a.size - 1
-    fixed = edges.detach()
-    places = ar.sub(searchsorted_(fixed, x, "right"), 1)
-    places = ar.where(ew.eq(x.detach(), fixed[n]), n - 1, places)
-    inside = ew.logical_and(ew.ge(places, 0), ew.lt(places, n))
-    what = to(inside, dtype=np.int64) if weights is None else ar.where(inside, _flat(weights), 0)
-    counts = _added(n, ar.clamp(places, 0, n - 1), what)
-    if density:
-        counts = counts / diff_(edges) / r.sum(counts)
-    return counts, edges

@@ -10,8 +10,9 @@ from tapegrad.base.abstract_array import everything
 from tapegrad.functions import diagonals as dg
 from tapegrad.functions import indexing, joining, strided_views
 from tapegrad.functions import shapes as s
-from tapegrad.functions.arguments import holds_tensor, one_dim
+from tapegrad.functions.arguments import one_dim
 from tapegrad.numpy_face.common import brought_in, handles, named, plain, promoted, tensor
+from tapegrad.numpy_face.padding import pad_
 from tapegrad.numpy_face.reductions import sum_
 from tapegrad.tensor import Tensor, wrap
 
@@ -285,67 +286,6 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     return tensor(roll(tensor(a), tuple(shifts.ravel().tolist()), tuple(axes.ravel().tolist())))
 
 
-PADDINGS = {"edge": (), "reflect": ("reflect_type",), "symmetric": ("reflect_type",), "wrap": ()}
-
-
-@handles(np.pad)
-def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tensor:
-    """Constants are set beside; of the other modes those that repeat elements."""
-    x = tensor(array)
-    if not isinstance(mode, str) or (mode != "constant" and mode not in PADDINGS):
-        raise TypeError(
-            f"`np.pad` of a Tensor has the modes 'constant' and {sorted(PADDINGS)}, got {mode!r}"
-        )
-    widths = _pairs(pad_width, x._a.ndim)
-    if mode == "constant":
-        values = _constants(kwargs.pop("constant_values", 0), x._a.ndim)
-    elif kwargs.get("reflect_type", "even") == "even":
-        kwargs.pop("reflect_type", None)
-    if kwargs:
-        raise TypeError(f"`np.pad` of a Tensor does not take {sorted(kwargs)} in mode {mode!r}")
-    for d, (before, after) in enumerate(widths):
-        if not before and not after:
-            continue
-        n = x._a.shape[d]
-        if mode == "constant":
-            blocks = [
-                s.broadcast_to(
-                    s.to(tensor(v), dtype=x._a.dtype), (*x._a.shape[:d], k, *x._a.shape[d + 1 :])
-                )
-                for k, v in zip((before, after), values[d], strict=True)
-            ]
-            x = joining.cat([blocks[0], x, blocks[1]], d)
-        else:
-            places = np.pad(np.arange(n), (before, after), mode=mode)  # type: ignore[call-overload]
-            x = _chosen(x, places, d, "np.pad")
-    return x if np.any(widths) else s.clone(x)
-
-
-def _constants(given: Any, ndim: int) -> list[list[Any]]:
-    """What the edges are filled with: numbers, or Tensors that then get a gradient."""
-    is_dict = isinstance(given, dict)
-    if not holds_tensor(list(given.values()) if is_dict else given):
-        return _pairs(given, ndim)
-    if is_dict:
-        raise TypeError(
-            "`np.pad`: a dictionary of `constant_values` has numbers, got a Tensor in it: give a "
-            "pair for each axis"
-        )
-    whole = s.broadcast_to(tensor(given), (ndim, 2))
-    return [list(joining.unbind(pair)) for pair in joining.unbind(whole)]
-
-
-def _pairs(given: Any, ndim: int) -> list[list[Any]]:
-    """NumPy's short forms: one number, one pair, or a pair for each axis (or a dictionary)."""
-    if isinstance(given, dict):
-        pairs: list[list[Any]] = [[0, 0] for _ in range(ndim)]
-        for axis, pair in given.items():
-            pairs[axis] = np.broadcast_to(pair, (2,)).tolist()
-        return pairs
-    found: list[list[Any]] = np.broadcast_to(np.asarray(given), (ndim, 2)).tolist()
-    return found
-
-
 @handles(np.meshgrid)
 def _meshgrid(
     *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
@@ -389,7 +329,7 @@ def convolve_(a: Any, v: Any, mode: str = "full") -> Tensor:
     n, k = x._a.size, y._a.size
     if not k:
         raise ValueError("`np.convolve`: a vector cannot be empty")
-    full = strided_views.unfold(_pad(x, k - 1), 0, k, 1) @ s.flip(y, (0,))
+    full = strided_views.unfold(pad_(x, k - 1), 0, k, 1) @ s.flip(y, (0,))
     if mode == "full":
         return full
     if mode == "same":

@@ -92,7 +92,8 @@ _among(np.nanpercentile, 100.0)
 
 
 @handles(np.median)
-def _median(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def median_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """`np.median`."""
     x, dims = _groups(a, axis, "np.median")
     some(x, dims, "np.median")
     ordered = sort(qs.in_front(x, dims), 0).values

@@ -145,6 +145,11 @@ case("polyint constant", lambda p: np.polyint(p, 3, 0.5), V)
 case("polyfit", lambda y: np.polyfit(X, y, 2), (6,))
 case("polyfit points", lambda x, y: np.polyfit(x, y, 1), (6,), (6,))
 case("polyfit weights", lambda y, w: np.polyfit(X, y, 2, w=w), (6, 2), (6,))
+case("polyfit cov", lambda x, y: np.polyfit(x, y, 1, cov=True), (6,), (6,))
+case("polyfit cov weights", lambda y, w: np.polyfit(X, y, 2, w=w, cov="unscaled"), (6, 2), (6,))
+case("polyfit cov of two", lambda y: np.polyfit(X, y, 2, cov=True)[1], (6, 2))
+case("polyfit full", lambda y: np.polyfit(X, y, 2, full=True)[:2], (6, 2))
+case("polyfit full values", lambda x: np.polyfit(x.real, X, 1, full=True)[3], (6,))
 case("vander", np.vander, V)
 case("vander increasing", lambda t: np.vander(t, 3, increasing=True), V)
 
@@ -171,6 +176,15 @@ case("insert at truth", lambda t: np.insert(t, np.array([True, False, True]), 5.
 case("insert in a cube", lambda t, v: np.insert(t, -1, v, axis=1), C, (2, 4))
 case("unwrap", lambda t: np.unwrap(t * 30), C)
 case("unwrap period", lambda t: np.unwrap(t * 9, axis=0, period=2.0, discont=1.5), C)
+case("interp period", lambda t, v: np.interp(5 * t, [0.3, 1.9, 1.1], v, period=1.4), M, (3,))
+case(
+    "interp period of points", lambda t, p: np.interp(A, t, [1.0, 3.0, 2.0], period=p + 1), (3,), ()
+)
+for mode in ("linear_ramp", "mean", "maximum", "minimum", "median"):
+    case(f"pad {mode}", lambda t, m=mode: np.pad(t, ((0, 2), (2, 1)), mode=m))
+    if mode != "linear_ramp":
+        case(f"pad {mode} part", lambda t, m=mode: np.pad(t, (1, 2), m, stat_length=(1, 2)), C)
+case("pad ramp to values", lambda t, v: np.pad(t, 2, "linear_ramp", end_values=v), M, (2, 2))
 case("partition", lambda t: np.sort(np.partition(t, 1, axis=1), axis=1))
 case("resize", lambda t: np.resize(t, (4, 2)))
 case("choose", lambda a, b: np.choose(K, [a, b, 0.5]), M, (3,))
@@ -195,12 +209,26 @@ case(
     (3,),
 )
 case("piecewise number", lambda t: np.piecewise(t, [True], [np.sin]), ())
+case("piecewise of itself", lambda t: np.piecewise(t, [t < 0.4, t > 0.6], [np.sin, -1.0, np.sqrt]))
+case("piecewise list", lambda t: np.piecewise(t, [t < 0.5], [np.exp, lambda x: 2.0]), C)
+case("piecewise overlap", lambda t: np.piecewise(t, [t > 0, t > 0.5], [np.sin, np.cos]), ())
 
 # -- counts and sets -----------------------------------------------------------------------
 T = np.array([0.25, 0.15, 0.75, 0.25])
 case("bincount", lambda w: np.bincount([0, 3, 1, 3], w, minlength=6), V)
 case("histogram weights", lambda w: np.histogram(T, 3, weights=w)[0], V)
 case("histogram density", lambda w: np.histogram(T, [0, 0.2, 0.5], density=True, weights=w)[0], V)
+case("histogram2d weights", lambda w: np.histogram2d(T, T[::-1], [2, 3], weights=w)[0], V)
+
+
+def _density(e, w):
+    edges = np.stack([0 * e[0], e[0], 2 + e[1]])
+    return np.histogram2d(T, T[::-1] * 1.1, [[0, 0.3, 1], edges], density=True, weights=w)[::2]
+
+
+case("histogram2d edges", _density, (2,), V)
+case("histogramdd", lambda t, w: np.histogramdd(t, 2, weights=w)[0], (4, 3), V)
+case("histogramdd list", lambda t, w: np.histogramdd([t, T], 2, weights=w, density=True)[0], V, V)
 case("histogram edges", lambda t: np.histogram(t, 4)[1])
 case("histogram range", lambda t: np.histogram(A, np.histogram_bin_edges(t, 3), density=True)[1])
 case("histogram_bin_edges", lambda t: np.histogram_bin_edges(t, 3))

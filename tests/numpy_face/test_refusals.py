@@ -63,15 +63,14 @@ REFUSED = {
     "copyto": (lambda t: np.copyto(np.ones((2, 2)), t), r"`np.copyto` is not supported"),
     "full_like of an array": (lambda t: np.full_like(np.ones((2, 2)), t), r"`np.copyto` is not"),
     "reshape A": (lambda t: np.reshape(t, 4, order="A"), r"order 'C' or 'F', got 'A'"),
-    "pad mode": (lambda t: np.pad(t, 1, mode="mean"), r"`np.pad` .*'constant'.*got 'mean'"),
+    "pad mode": (lambda t: np.pad(t, 1, mode="empty"), r"`np.pad` .*'constant'.*got 'empty'"),
+    "pad option": (lambda t: np.pad(t, 1, mode="mean", end_values=1), r"'end_values'.*'mean'"),
     "pad odd": (lambda t: np.pad(t, 1, mode="reflect", reflect_type="odd"), r"reflect_type"),
     "nan_to_num in place": (lambda t: np.nan_to_num(t, copy=False), r"`copy=False`"),
     "in place": (
         lambda t: np.median(t, overwrite_input=True), r"`np.median`: `overwrite_input=`",
     ),
     "quantile out": (lambda t: np.quantile(t, 0.5, out=np.ones(())), r"`np.quantile`: `out="),
-    "polyfit full": (lambda t: np.polyfit(t[0], t[0], 1, full=True), r"`np.polyfit`: `full="),
-    "polyfit cov": (lambda t: np.polyfit(t[0], t[0], 1, cov=True), r"`np.polyfit`: `cov="),
     "polyfit points": (lambda t: np.polyfit(t, t, 1), r"points and as many values.*\(2, 2\)"),
     "poly of a matrix": (lambda t: np.poly(t), r"zeros in a vector, got the shape \(2, 2\)"),
     "piecewise of integers": (
@@ -89,7 +88,6 @@ REFUSED = {
     ),
     "average weights": (lambda t: np.average(t, weights=[1.0, 2.0]), r"weights of shape \(2,\)"),
     "take of floats": (lambda t: np.take(t, [0.5]), r"must be integers, got float64"),
-    "interp period": (lambda t: np.interp(t, [0, 1], [0, 1], period=1), r"`period=`"),
     "gradient spacings": (lambda t: np.gradient(t, 1, 2, 3), r"each of the 2 axes, got 3"),
     "qr mode": (lambda t: np.linalg.qr(t, mode="raw"), r"got 'raw'"),
     "a foreign operand": (lambda t: np.add(t, object()), r"returned NotImplemented"),
@@ -107,6 +105,14 @@ def test_refused(name, t):
 WRONG = {
     "r_": (lambda t: np.r_[t, t], RuntimeError, r"`np.r_` makes an array .* use `np.concatenate"),
     "c_": (lambda t: np.c_[t, t], RuntimeError, r"`np.c_` makes an array .* use `np.column_stack"),
+    "interp period": (lambda t: np.interp(t, [0], [1], period=0), ValueError, r"must not be zero"),
+    "pad statistics": (
+        lambda t: np.pad(t, 1, mode="mean", stat_length=0), ValueError, r"got 0 of 2",
+    ),
+    "polyfit cov": (
+        lambda t: np.polyfit(t[0], t[0], 1, cov=True), ValueError, r"2 points leave nothing",
+    ),
+    "histogramdd": (lambda t: np.histogramdd(t, [2, 2, 2]), ValueError, r"each of 2 .*got 3 and 2"),
     "where alone": (lambda t: np.max(t, where=np.eye(2) > 0), ValueError, r"need `initial=`"),
     "axis": (lambda t: np.sum(t, axis=2), IndexError, r"dimension 2 is out of range"),
     "squeeze": (lambda t: np.squeeze(t, 0), ValueError, r"only axes of size 1 .*\(2, 2\)"),

@@ -1,0 +1,108 @@
+"""`np.pad`: constants, elements that come again, ramps, and statistics of what lies at an edge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions import arithmetic as ar
+from tapegrad.functions import elementwise as ew
+from tapegrad.functions.arguments import holds_tensor
+from tapegrad.functions.indexing import getitem
+from tapegrad.functions.joining import cat, unbind
+from tapegrad.functions.rounding import round as round_
+from tapegrad.functions.shapes import broadcast_to, clone, flip, narrow, reshape, to
+from tapegrad.numpy_face.common import floating, handles, tensor
+from tapegrad.numpy_face.reductions import max_, mean_, min_
+from tapegrad.numpy_face.statistics import median_
+from tapegrad.tensor import Tensor, wrap
+
+REPEATING = ("edge", "reflect", "symmetric", "wrap")
+_EXTREMES: dict[str, Any] = {"maximum": max_, "minimum": min_}
+STATISTICS = {"mean": mean_, "median": median_} | _EXTREMES
+MODES = ("constant", "linear_ramp", *REPEATING, *STATISTICS)
+
+
+@handles(np.pad)
+def pad_(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tensor:
+    """`np.pad`, one axis after the other."""
+    x = tensor(array)
+    if not isinstance(mode, str) or mode not in MODES:
+        raise TypeError(f"`np.pad` of a Tensor has the modes {sorted(MODES)}, got {mode!r}")
+    ndim = x._a.ndim
+    widths, ends, lengths = _pairs(pad_width, ndim), [[0, 0]] * ndim, [[None, None]] * ndim
+    if mode in ("constant", "linear_ramp"):
+        name = "constant_values" if mode == "constant" else "end_values"
+        ends = _constants(kwargs.pop(name, 0), ndim, name)
+    elif mode in STATISTICS:
+        lengths = _pairs(kwargs.pop("stat_length", None), ndim)
+    elif kwargs.get("reflect_type", "even") == "even" and mode in ("reflect", "symmetric"):
+        kwargs.pop("reflect_type", None)
+    if kwargs:
+        raise TypeError(f"`np.pad` of a Tensor does not take {sorted(kwargs)} in mode {mode!r}")
+    for d, width in enumerate(widths):
+        if not any(width):
+            continue
+        if mode in REPEATING:
+            places = np.pad(np.arange(x._a.shape[d]), width, mode=mode)  # type: ignore[call-overload]
+            x = getitem(x, (*[slice(None)] * d, places))
+            continue
+        blocks = []
+        for last, count in enumerate(width):
+            if mode == "constant":
+                block = tensor(ends[d][last])
+            elif mode == "linear_ramp":
+                block = _ramp(x, d, count, ends[d][last], last=bool(last))
+            else:
+                block = _statistic(x, d, mode, lengths[d][last], last=bool(last))
+            shape = (*x._a.shape[:d], count, *x._a.shape[d + 1 :])
+            blocks.append(broadcast_to(to(block, dtype=x._a.dtype), shape))
+        x = cat([blocks[0], x, blocks[1]], d)
+    return x if np.any(widths) else clone(x)
+
+
+def _ramp(x: Tensor, d: int, count: int, end: Any, *, last: bool) -> Tensor:
+    """From the end to the element at the edge, which is not repeated."""
+    edge = floating(narrow(x, d, x._a.shape[d] - 1 if last else 0, 1))
+    shape = [1] * x._a.ndim
+    shape[d] = count
+    steps = reshape(wrap(np.arange(count, dtype=edge._a.dtype) / max(count, 1)), shape)
+    found = ar.add(end, ew.mul(ar.sub(edge, end), flip(steps, (d,)) if last else steps))
+    return found if x._a.dtype.kind in "fc" else ew.floor(found)
+
+
+def _statistic(x: Tensor, d: int, mode: str, length: Any, *, last: bool) -> Tensor:
+    """Of so many elements at an edge, or of all."""
+    n = x._a.shape[d]
+    length = n if length is None else min(int(length), n)
+    if length < 1:
+        raise ValueError(f"`np.pad`: mode {mode!r} needs elements at the edge, got {length} of {n}")
+    part = narrow(x, d, n - length if last else 0, length)
+    found: Tensor = STATISTICS[mode](part, d, keepdims=True)
+    return round_(found) if found._a.dtype != x._a.dtype else found
+
+
+def _constants(given: Any, ndim: int, name: str) -> list[list[Any]]:
+    """What the edges are filled with: numbers, or Tensors that then get a gradient."""
+    is_dict = isinstance(given, dict)
+    if not holds_tensor(list(given.values()) if is_dict else given):
+        return _pairs(given, ndim)
+    if is_dict:
+        raise TypeError(
+            f"`np.pad`: a dictionary of `{name}` has numbers, got a Tensor in it: give a "
+            "pair for each axis"
+        )
+    whole = broadcast_to(tensor(given), (ndim, 2))
+    return [list(unbind(pair)) for pair in unbind(whole)]
+
+
+def _pairs(given: Any, ndim: int) -> list[list[Any]]:
+    """NumPy's short forms: one number, one pair, or a pair for each axis (or a dictionary)."""
+    if isinstance(given, dict):
+        pairs: list[list[Any]] = [[0, 0] for _ in range(ndim)]
+        for axis, pair in given.items():
+            pairs[axis] = np.broadcast_to(pair, (2,)).tolist()
+        return pairs
+    found: list[list[Any]] = np.broadcast_to(np.asarray(given), (ndim, 2)).tolist()
+    return found
