@@ -34,20 +34,7 @@ NEAREST: dict[str, str] = {
     "np.frompyfunc": "the Python function itself, on the whole Tensor, or `tapegrad.vmap` of it",
     "scipy.special.factorial": "`scipy.special.gamma(t + 1)`",
     "scipy.special.comb": "`scipy.special.binom(n, k)`",
-    **{
-        f"scipy.{name}": f"`tapegrad.scipy.{name}`"
-        for name in (
-            "special.softmax special.log_softmax special.logsumexp special.polygamma linalg.solve "
-            "linalg.inv linalg.det linalg.svd linalg.svdvals linalg.qr linalg.cholesky linalg.eigh "
-            "linalg.eigvalsh linalg.pinv linalg.solve_triangular linalg.cho_factor "
-            "linalg.cho_solve linalg.expm linalg.sqrtm linalg.lu linalg.lu_factor "
-            "linalg.lu_solve linalg.block_diag "
-            "linalg.solve_banded linalg.solve_sylvester signal.convolve signal.correlate "
-            "signal.fftconvolve fft sparse.linalg.spsolve"
-        ).split()
-    },
-    "scipy.linalg.norm": "`np.linalg.norm`",
-    "scipy.linalg.lstsq": "`np.linalg.lstsq`",
+    "scipy.fft": "`tapegrad.scipy.fft`",
     "scipy.linalg.eig": "`np.linalg.eigh(t)`, if the matrix is symmetric, or "
     "`tapegrad.linalg.eig(t)`, whose results are complex",
     "scipy.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric, or "
@@ -79,7 +66,16 @@ _BRACKETS = {"RClass": "np.r_", "CClass": "np.c_"}
 
 def nearest(name: str) -> str | None:
     """What works and is nearest to a function, by the name that an error gives that."""
-    return NEAREST.get(name)
+    return NEAREST.get(name) or _of_that_name(name)
+
+
+def _of_that_name(name: str) -> str | None:
+    """The function for Tensors, if `tapegrad.scipy` has one under SciPy's name."""
+    home: Any = sys.modules["tapegrad"]
+    *modules, function = name.split(".")
+    for module in modules:
+        home = getattr(home, module, None) if modules[0] == "scipy" else None
+    return f"`tapegrad.{name}`" if function in getattr(home, "__all__", ()) else None
 
 
 def no_array(why: RuntimeError, kind: str) -> RuntimeError:

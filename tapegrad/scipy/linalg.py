@@ -27,15 +27,28 @@ from tapegrad.functions.shapes import matrix_transpose as _transpose
 from tapegrad.functions.shapes import squeeze as _squeeze
 from tapegrad.functions.shapes import unsqueeze as _unsqueeze
 from tapegrad.numpy_face.common import floating as _floating
+from tapegrad.numpy_face.systems import lstsq_ as _lstsq
+from tapegrad.scipy.eigenvalues import eigh, eigvalsh
 from tapegrad.scipy.either import for_tensors as _for_tensors
 from tapegrad.scipy.either import theirs as _theirs
-from tapegrad.scipy.matrix_equations import solve_banded, solve_sylvester, sqrtm
+from tapegrad.scipy.matrix_equations import (
+    logm,
+    solve_banded,
+    solve_continuous_lyapunov,
+    solve_discrete_lyapunov,
+    solve_sylvester,
+    solveh_banded,
+    sqrtm,
+)
+from tapegrad.scipy.structured_matrices import circulant, hankel, solve_toeplitz, toeplitz
 from tapegrad.tensor import Tensor, tensor_of
 
 __all__ = [
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "eigvalsh", "expm", "inv",
-    "lu", "lu_factor", "lu_solve", "pinv", "qr", "solve", "solve_banded", "solve_sylvester",
-    "solve_triangular", "sqrtm", "svd", "svdvals",
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "det", "eigh", "eigvalsh",
+    "expm", "hankel", "inv", "logm", "lstsq", "lu", "lu_factor", "lu_solve", "norm", "pinv", "qr",
+    "solve", "solve_banded", "solve_continuous_lyapunov", "solve_discrete_lyapunov",
+    "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm", "svd",
+    "svdvals", "toeplitz",
 ]  # fmt: skip
 
 _own = _for_tensors("scipy.linalg")
@@ -131,6 +144,37 @@ def solve(
     elif assume_a in ("upper triangular", "lower triangular"):
         x = _triu(x) if assume_a.startswith("upper") else _tril(x)
     return _like_right(_matrices.solve(_transpose(x) if transposed else x, y), vector)
+
+
+@_own
+def lstsq(
+    a: _Any, b: _Any, cond: float | None = None, overwrite_a: bool = False,
+    overwrite_b: bool = False, check_finite: bool = True, lapack_driver: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """The solution in the least squares, what is left of `b`, the rank and the singular values.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.linalg.lstsq(tg.tensor([[1.0], [1.0]]), tg.tensor([1.0, 3.0]))[0]
+    tensor([2.0000])
+    """
+    x, y = _matrix(a, "lstsq"), _matrix(b, "lstsq")
+    least = _np.finfo(x._a.dtype).eps if cond is None else cond
+    found, left, rank, sizes = _lstsq(x, y, least)
+    return found, _squeeze(left, 0) if y._a.ndim == 1 and left._a.size else left, rank, sizes
+
+
+@_own
+def norm(
+    a: _Any, ord: _Any = None, axis: _Any = None, keepdims: bool = False, check_finite: bool = True
+) -> Tensor:
+    """The norm of vectors or matrices, with the orders of `np.linalg.norm`.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.linalg.norm(tg.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    found: _Any = _np.linalg.norm(_matrix(a, "norm"), ord, axis, keepdims)  # NumPy asks the Tensor
+    return found  # type: ignore[no-any-return]
 
 
 @_own
@@ -273,41 +317,6 @@ def qr(
     rows, columns = x._a.shape[-2:]
     _, R = _factorizations.qr(x)
     return (_cat([R, R.new_zeros(rows - columns, columns)]) if rows > columns else R,)
-
-
-@_own
-def eigh(a: _Any, *, lower: bool = True, eigvals_only: bool = False, **kwargs: _Any) -> _Any:
-    """The eigenvalues, in rising order, and eigenvectors of a symmetric or Hermitian matrix.
-
-    >>> import tapegrad as tg
-    >>> tg.scipy.linalg.eigh(tg.tensor([[2.0, 1.0], [1.0, 2.0]]), eigvals_only=True)
-    tensor([1., 3.])
-    """
-    _refuse(kwargs, "eigh")
-    x, half = _matrix(a, "eigh"), "L" if lower else "U"
-    return (
-        _factorizations.eigvalsh(x, half) if eigvals_only else tuple(_factorizations.eigh(x, half))
-    )
-
-
-@_own
-def eigvalsh(a: _Any, *, lower: bool = True, **kwargs: _Any) -> Tensor:
-    """The eigenvalues of a symmetric or Hermitian matrix, in rising order.
-
-    >>> import tapegrad as tg
-    >>> tg.scipy.linalg.eigvalsh(tg.eye(2))
-    tensor([1., 1.])
-    """
-    _refuse(kwargs, "eigvalsh")
-    return _factorizations.eigvalsh(_matrix(a, "eigvalsh"), "L" if lower else "U")
-
-
-def _refuse(kwargs: dict[str, _Any], name: str) -> None:
-    """Refuse arguments that change the result; those that say how it is computed may be there."""
-    for key, value in kwargs.items():
-        changes = key not in ("overwrite_a", "overwrite_b", "check_finite", "driver", "type")
-        if changes and value is not None:
-            raise TypeError(f"`scipy.linalg.{name}` of a Tensor has no argument {key!r}")
 
 
 @_own

@@ -8,12 +8,22 @@ array([[0.25, 0.  ],
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tapegrad.scipy.either import theirs
+from tapegrad.functions.pure_callback import pure_callback
+from tapegrad.scipy.either import among, theirs
 from tapegrad.transforms.primitives import defjvp, defvjp, primitive
+
+
+def _called(function: Any, *args: Any) -> Any:
+    """What SciPy finds, in the shape of the last argument; compiled programs call it, too."""
+    if not among(args):
+        return function(*args)
+    kind = np.result_type(*args, np.float32)
+    return pure_callback(function, np.shape(args[-1]), *args, dtype=kind)
 
 
 @primitive
@@ -25,7 +35,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     >>> solve_sylvester(np.eye(1), np.eye(1), 4.0 * np.eye(1))
     array([[2.]])
     """
-    return theirs("scipy.linalg", "solve_sylvester")(a, b, q)
+    return _called(theirs("scipy.linalg", "solve_sylvester"), a, b, q)
 
 
 def _adjoint(a: Any, b: Any, g: Any) -> Any:
@@ -46,6 +56,50 @@ defjvp(
 )
 
 
+def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+    """The solution x of ``a x + x a^H = q``.
+
+    >>> import numpy as np
+    >>> from tapegrad.scipy.linalg import solve_continuous_lyapunov
+    >>> solve_continuous_lyapunov(np.eye(1), 4.0 * np.eye(1))
+    array([[2.]])
+    """
+    return solve_sylvester(a, np.conj(np.transpose(a)), q)
+
+
+def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
+    """The solution x of ``a x a^H - x + q = 0``.
+
+    >>> import numpy as np
+    >>> from tapegrad.scipy.linalg import solve_discrete_lyapunov
+    >>> solve_discrete_lyapunov(0.5 * np.eye(1), 3.0 * np.eye(1))
+    array([[4.]])
+    """
+    n = np.shape(a)[0]
+    one, adjoint = np.eye(n), np.conj(np.transpose(a))
+    if method is None:
+        method = "direct" if n < 10 else "bilinear"
+    if method == "direct":
+        equations = np.eye(n * n) - np.kron(a, np.conj(a))
+        return np.reshape(np.linalg.solve(equations, np.reshape(q, -1)), (n, n))
+    if method != "bilinear":
+        raise ValueError(
+            f"`solve_discrete_lyapunov`: method is 'direct' or 'bilinear', got {method!r}"
+        )
+    right = np.linalg.inv(adjoint + one)
+    b = np.conj(np.transpose((adjoint - one) @ right))
+    return solve_continuous_lyapunov(b, -2 * np.linalg.inv(a + one) @ q @ right)
+
+
+def _real(found: Any, name: str) -> Any:
+    if np.iscomplexobj(found):
+        raise NotImplementedError(
+            f"`{name}` of this matrix is complex, and gradients in complex numbers are not "
+            "supported"
+        )
+    return found
+
+
 @primitive
 def sqrtm(A: Any) -> Any:
     """The matrix whose square is `A`.
@@ -55,17 +109,42 @@ def sqrtm(A: Any) -> Any:
     >>> sqrtm(np.array([[4.0]]))
     array([[2.]])
     """
-    found = theirs("scipy.linalg", "sqrtm")(A)
-    if np.iscomplexobj(found):
-        raise NotImplementedError(
-            "`sqrtm`: the root of this matrix is complex, and gradients in complex numbers are "
-            "not supported"
-        )
-    return found
+    return _real(_called(theirs("scipy.linalg", "sqrtm"), A), "sqrtm")
 
 
 defvjp(sqrtm, lambda y, A: lambda g: _adjoint(y, y, g))
 defjvp(sqrtm, lambda dA, y, A: solve_sylvester(y, y, dA))
+
+
+@primitive
+def logm(A: Any) -> Any:
+    """The matrix whose exponential is `A`.
+
+    >>> import numpy as np
+    >>> from tapegrad.scipy.linalg import logm
+    >>> logm(np.eye(1))
+    array([[0.]])
+    """
+    return _real(_called(_logarithm, A), "logm")
+
+
+def _logarithm(A: np.ndarray) -> Any:
+    """SciPy's, which estimates norms along random directions: the user's numbers stay the same."""
+    state = np.random.get_state()  # noqa: NPY002 - which SciPy draws from
+    try:
+        return theirs("scipy.linalg", "logm")(A)
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+
+
+def _slope(A: Any, E: Any) -> Any:
+    """The derivative of the logarithm along `E`, which is a block of that of a larger matrix."""
+    n = np.shape(A)[0]
+    return logm(np.block([[A, E], [np.zeros((n, n)), A]]))[:n, n:]
+
+
+defvjp(logm, lambda y, A: lambda g: _slope(A.T, g))
+defjvp(logm, lambda dA, y, A: _slope(A, dA))
 
 
 def _rows_and_columns(lower: int, upper: int, size: int) -> tuple[Any, Any, Any]:
@@ -91,7 +170,7 @@ def solve_banded(l_and_u: Any, ab: Any, b: Any, **kwargs: Any) -> Any:
     >>> solve_banded((0, 0), np.array([[2.0, 4.0]]), np.array([2.0, 2.0]))
     array([1. , 0.5])
     """
-    return theirs("scipy.linalg", "solve_banded")(l_and_u, ab, b, **kwargs)
+    return _called(partial(theirs("scipy.linalg", "solve_banded"), l_and_u, **kwargs), ab, b)
 
 
 def _banded_product(l_and_u: Any, v: Any, x: Any) -> Any:
@@ -122,3 +201,28 @@ defjvp(
     lambda db, x, lu, ab, b: solve_banded(lu, ab, db),
     argnums=(1, 2),
 )
+
+
+def solveh_banded(
+    ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, lower: bool = False,
+    check_finite: bool = True,
+) -> Any:  # fmt: skip
+    """The solution x of ``a x = b`` with a Hermitian matrix, of which `ab` has the bands of a half.
+
+    >>> import numpy as np
+    >>> from tapegrad.scipy.linalg import solveh_banded
+    >>> solveh_banded(np.array([[2.0, 4.0]]), np.array([2.0, 2.0]))
+    array([1. , 0.5])
+    """
+    bands = np.shape(ab)[0]
+    rows = [ab[k] for k in range(bands)]
+    diagonal, *half = rows if lower else rows[::-1]
+    other = [_mirrored(row, k, lower) for k, row in enumerate(half, 1)]
+    above, below = (other, half) if lower else (half, other)
+    return solve_banded((bands - 1, bands - 1), np.stack([*above[::-1], diagonal, *below]), b)
+
+
+def _mirrored(band: Any, k: int, lower: bool) -> Any:
+    """The band as far from the diagonal on its other side."""
+    end, band = np.zeros(k), np.conj(band)
+    return np.concatenate([end, band[:-k]] if lower else [band[k:], end])

@@ -104,6 +104,72 @@ def test_factorizations():
     same("linalg", lambda lib, a, b: lib.block_diag(a, b), G, W)
 
 
+@pytest.mark.parametrize("M", [P, H], ids=["real", "complex"])
+@pytest.mark.parametrize("kind", [1, 2, 3])
+@pytest.mark.parametrize("lower", [False, True])
+def test_eigenvalues_beside_another_matrix(lower, kind, M):
+    one, other = M + np.diag([0.0, 1.0, 3.0]), np.diag([1.0, 2.0, 3.0]) + M.T / 9
+    how = {"lower": lower, "type": kind}
+
+    def both(lib, a, b):
+        a, b = (a + a.T.conj()) / 2, (b + b.T.conj()) / 2
+        values, vectors = lib.eigh(a, b, **how)
+        some = lib.eigh(a, b, subset_by_index=[1, 2], **how)
+        return values, abs(vectors), some[0], abs(some[1]), lib.eigvalsh(a, b, **how)
+
+    same("linalg", both, one, other, orders=1)
+    half = np.tril if lower else np.triu
+    same("linalg", lambda lib, a, b: lib.eigvalsh(a, b, **how), half(one), half(other), orders=0)
+
+
+BANDS = np.array([[0.0, 0.3, 0.5, 0.2], [1.0, 0.7, 0.6, 0.9], [4.0, 5.0, 4.5, 6.0]])
+# Each with SciPy's arguments, and what it is given.
+MATRICES = {
+    "logm": (lambda lib, a: lib.logm(a), P),
+    "lyapunov": (lambda lib, a, q: lib.solve_continuous_lyapunov(a, q), G, P),
+    "discrete": (lambda lib, a, q: lib.solve_discrete_lyapunov(a, q), G / 9, P),
+    "bilinear": (lambda lib, a, q: lib.solve_discrete_lyapunov(a, q, "bilinear"), G / 9, P),
+    "sylvester": (lambda lib, a, b, q: lib.solve_sylvester(a, b, q), G, P, P),
+    "solve_banded": (lambda lib, ab, b: lib.solve_banded((0, 2), ab, b), BANDS, BANDS[2]),
+    "solveh_banded": (lambda lib, ab, b: lib.solveh_banded(ab, b), BANDS, BANDS.T),
+    "lower": (lambda lib, ab, b: lib.solveh_banded(ab, b, lower=True), BANDS[::-1], BANDS[0]),
+    "toeplitz": (lambda lib, c: lib.toeplitz(c), V),
+    "toeplitz of two": (lambda lib, c, r: lib.toeplitz(c, r), V, BANDS[2]),
+    "circulant": (lambda lib, c: lib.circulant(c), V),
+    "hankel": (lambda lib, c: lib.hankel(c), V),
+    "hankel of two": (lambda lib, c, r: lib.hankel(c, r), V, BANDS[2]),
+    "solve_toeplitz": (lambda lib, c, b: lib.solve_toeplitz(c, b), BANDS[2] - BANDS[1], BANDS[1]),
+    "norm": (lambda lib, a: lib.norm(a, "nuc", keepdims=True), W),
+    "lstsq": (lambda lib, a, b: (*lib.lstsq(a, b)[:2], lib.lstsq(a, b)[3]), W, V),
+    "lstsq of columns": (lambda lib, a, b: lib.lstsq(a, b)[:2], W, G),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_matrices(name):
+    call, *arrays = MATRICES[name]
+    same("linalg", call, *arrays)
+
+    def total(*args):
+        found = call(tg.scipy.linalg, *args)
+        return sum(np.sum(np.sin(x)) for x in (found if isinstance(found, tuple) else (found,)))
+
+    slopes = tg.grad(total, tuple(range(len(arrays))))
+    wanted = slopes(*arrays)
+    batch = tg.vmap(slopes)(*[np.stack([a, a]) for a in arrays])
+    for a, b, c in zip(tg.jit(slopes)(*arrays), wanted, batch, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(c[1], b, rtol=1e-9, atol=1e-12)
+
+
+def test_a_logarithm_draws_no_random_numbers_of_the_users():
+    np.random.seed(0)
+    wanted = np.random.random()
+    np.random.seed(0)
+    tg.grad(lambda a: np.sum(tg.scipy.linalg.logm(a)))(np.kron(P, P))
+    assert np.random.random() == wanted
+
+
 REAL = ["dct", "idct", "dst", "idst"]
 
 
@@ -170,7 +236,7 @@ def test_special_functions():
 
 def test_of_arrays_they_are_scipys():
     assert type(tg.scipy.linalg.expm(np.eye(2))) is np.ndarray
-    assert tg.scipy.linalg.toeplitz is scipy.linalg.toeplitz
+    assert tg.scipy.linalg.hilbert is scipy.linalg.hilbert
     assert type(tg.grad(lambda a: np.trace(tg.scipy.linalg.expm(a)))(np.eye(2))) is np.ndarray
 
 
@@ -192,7 +258,11 @@ def test_what_is_not_there_is_refused():
         (lambda: tg.scipy.linalg.solve_triangular(t, V, trans="X"), ValueError, "'T' or 'C'"),
         (lambda: tg.scipy.linalg.lu_solve((t, [0, 1, 2]), V, trans=3), ValueError, "0, 1 or 2"),
         (lambda: tg.scipy.linalg.qr(t, pivoting=True), ValueError, "without pivoting"),
-        (lambda: tg.scipy.linalg.eigh(t, subset_by_index=[0, 1]), TypeError, "subset_by_index"),
+        (lambda: tg.scipy.linalg.eigh(t, subset_by_value=[0, 1]), TypeError, "use `subset_by_in"),
+        (lambda: tg.scipy.linalg.eigh(t, subset_by_index=[0, 3]), ValueError, r"of 3, got \[0, 3"),
+        (lambda: tg.scipy.linalg.eigh(t, t, type=4), ValueError, "1, 2 or 3, got 4"),
+        (lambda: tg.scipy.linalg.solve_discrete_lyapunov(t, G, "x"), ValueError, "'bilinear'"),
+        (lambda: tg.scipy.linalg.toeplitz(t), ValueError, r"takes vectors, got \(3, 3\)"),
         (lambda: tg.scipy.fft.dct(t, type=5), ValueError, "no type 5"),
         (lambda: tg.scipy.signal.convolve(t, V), ValueError, "as many dimensions"),
         (lambda: tg.scipy.signal.convolve(t, t, mode="whole"), ValueError, "no mode 'whole'"),
@@ -200,7 +270,8 @@ def test_what_is_not_there_is_refused():
             lambda: tg.scipy.signal.convolve(t[:1], t[:, :1], mode="valid"),
             ValueError, "at least as long",
         ),
-        (lambda: tg.scipy.linalg.logm(t), RuntimeError, r"scipy\.linalg\.logm"),
+        (lambda: tg.scipy.linalg.schur(t), RuntimeError, r"scipy\.linalg\.schur"),
+        (lambda: scipy.linalg.toeplitz(t[0]), RuntimeError, r"`tapegrad\.scipy\.linalg\.toeplitz`"),
     ]:  # fmt: skip
         with pytest.raises(error, match=words):
             call()
