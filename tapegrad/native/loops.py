@@ -99,7 +99,8 @@ def run_gemm(frame, operands, plan, result):
         along = i8(of_a if rows > columns else of_b)[d]
         batch *= along
     if columns <= 0 and i4(a + FLAGS)[0] & ALIGNED_IN_C_ORDER == ALIGNED_IN_C_ORDER:
-        size[1], batch, along = size[1] * batch, 1, 1  # rows of one matrix
+        # Rows of one matrix.  A single row of each may have had any step.
+        size[1], paces[3], batch, along = size[1] * batch, size[2] * itemsize, 1, 1
     each = itemsize * size[1] * size[3]
     paces[0] = i8(at_a)[rows - 1] if rows > 0 else 0
     paces[1] = i8(at_b)[columns - 1] if columns > 0 else 0

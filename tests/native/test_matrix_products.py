@@ -63,3 +63,12 @@ def test_products_of_batches_of_any_layout(dtype):
     ):  # fmt: skip
         assert_alike(op, (x, y))
         (op.short(x, y) * 2.0).sum().backward()
+
+
+@pytest.mark.parametrize("right", [(7, 1), (7, 3)])
+def test_a_batch_of_single_rows_of_any_step(dtype, right):
+    op = table["matmul"]
+    b = placed(values(op, right, 1, dtype), "leaf")
+    for strides in ((7, 1, 1), (7, 0, 1), (7, 7, 1), (7, 50, 1)):  # all lie in order
+        a = placed(values(op, (4, 7), 0, dtype), "leaf").as_strided((4, 1, 7), strides)
+        assert_alike(op, (a, b))
