@@ -18,7 +18,7 @@ from tapegrad.scipy.either import among, theirs
 from tapegrad.transforms.primitives import defjvp, defvjp, primitive
 
 
-def _called(function: Any, *args: Any) -> Any:
+def scipy_call(function: Any, *args: Any) -> Any:
     """What SciPy finds, in the shape of the last argument; compiled programs call it, too."""
     if not among(args):
         return function(*args)
@@ -35,7 +35,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     >>> solve_sylvester(np.eye(1), np.eye(1), 4.0 * np.eye(1))
     array([[2.]])
     """
-    return _called(theirs("scipy.linalg", "solve_sylvester"), a, b, q)
+    return scipy_call(theirs("scipy.linalg", "solve_sylvester"), a, b, q)
 
 
 def _adjoint(a: Any, b: Any, g: Any) -> Any:
@@ -109,7 +109,7 @@ def sqrtm(A: Any) -> Any:
     >>> sqrtm(np.array([[4.0]]))
     array([[2.]])
     """
-    return _real(_called(theirs("scipy.linalg", "sqrtm"), A), "sqrtm")
+    return _real(scipy_call(theirs("scipy.linalg", "sqrtm"), A), "sqrtm")
 
 
 defvjp(sqrtm, lambda y, A: lambda g: _adjoint(y, y, g))
@@ -125,7 +125,7 @@ def logm(A: Any) -> Any:
     >>> logm(np.eye(1))
     array([[0.]])
     """
-    return _real(_called(_logarithm, A), "logm")
+    return _real(scipy_call(_logarithm, A), "logm")
 
 
 def _logarithm(A: np.ndarray) -> Any:
@@ -170,7 +170,7 @@ def solve_banded(l_and_u: Any, ab: Any, b: Any, **kwargs: Any) -> Any:
     >>> solve_banded((0, 0), np.array([[2.0, 4.0]]), np.array([2.0, 2.0]))
     array([1. , 0.5])
     """
-    return _called(partial(theirs("scipy.linalg", "solve_banded"), l_and_u, **kwargs), ab, b)
+    return scipy_call(partial(theirs("scipy.linalg", "solve_banded"), l_and_u, **kwargs), ab, b)
 
 
 def _banded_product(l_and_u: Any, v: Any, x: Any) -> Any:

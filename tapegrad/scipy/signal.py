@@ -1,4 +1,4 @@
-"""Convolution of `scipy.signal`, for Tensors.
+"""Convolution and filters of `scipy.signal`, for Tensors.
 
 >>> import numpy as np, tapegrad as tg
 >>> t = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -18,12 +18,17 @@ from tapegrad.functions.elementwise import mul as _mul
 from tapegrad.functions.shapes import flip as _flip
 from tapegrad.functions.shapes import narrow as _narrow
 from tapegrad.numpy_face.common import floating as _floating
+from tapegrad.numpy_face.padding import pad_ as _pad
 from tapegrad.scipy.convolution import convolve as _windows
 from tapegrad.scipy.either import for_tensors as _for_tensors
 from tapegrad.scipy.either import theirs as _theirs
+from tapegrad.scipy.filters import detrend, hilbert, lfilter, savgol_filter, sosfilt
 from tapegrad.tensor import Tensor, tensor_of
 
-__all__ = ["convolve", "correlate", "fftconvolve"]
+__all__ = [
+    "convolve", "convolve2d", "correlate", "correlate2d", "detrend", "fftconvolve", "hilbert",
+    "lfilter", "oaconvolve", "savgol_filter", "sosfilt",
+]  # fmt: skip
 
 _MODES, _METHODS = ("full", "same", "valid"), ("auto", "direct", "fft")
 _DIRECT = 1 << 16  # products up to which sums are formed directly
@@ -69,6 +74,76 @@ def fftconvolve(
     a, b = _pair(in1, in2, mode, "fft", "fftconvolve")
     dims = range(a._a.ndim) if axes is None else _all_dims(axes, a._a.ndim, "axes")
     return _kept(_by_fourier(a, b, dims), a, b, mode, dims, "fftconvolve")
+
+
+@_for_tensors("scipy.signal")
+def oaconvolve(
+    in1: _Any, in2: _Any, mode: str = "full", axes: int | _Sequence[int] | None = None
+) -> Tensor:
+    """`fftconvolve`: how SciPy takes the sum apart does not change it.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.signal.oaconvolve(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 1.0]))
+    tensor([1., 3., 2.])
+    """
+    found: Tensor = fftconvolve(in1, in2, mode, axes)
+    return found
+
+
+@_for_tensors("scipy.signal")
+def convolve2d(
+    in1: _Any, in2: _Any, mode: str = "full", boundary: str = "fill", fillvalue: _Any = 0
+) -> Tensor:
+    """The convolution of two matrices; beyond the first lie `fillvalue`, or its own elements.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.signal.convolve2d(tg.ones(1, 2), tg.ones(1, 2), boundary="wrap")
+    tensor([[2., 2., 2.]])
+    """
+    return _in_the_plane(in1, in2, mode, boundary, fillvalue, "convolve2d")
+
+
+@_for_tensors("scipy.signal")
+def correlate2d(
+    in1: _Any, in2: _Any, mode: str = "full", boundary: str = "fill", fillvalue: _Any = 0
+) -> Tensor:
+    """The correlation of two matrices; see `convolve2d`.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.signal.correlate2d(tg.tensor([[1.0, 2.0]]), tg.tensor([[0.0, 1.0]]))
+    tensor([[1., 2., 0.]])
+    """
+    b = tensor_of(in2, "scipy.signal.correlate2d")
+    b = _flip(_conj(b), tuple(range(b._a.ndim)))
+    return _in_the_plane(in1, b, mode, boundary, fillvalue, "correlate2d")
+
+
+_BEYOND = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
+
+
+def _in_the_plane(
+    in1: _Any, in2: _Any, mode: str, boundary: str, fillvalue: _Any, name: str
+) -> Tensor:
+    a, b = _pair(in1, in2, mode, "auto", name)
+    if a._a.ndim != 2 or boundary not in _BEYOND:
+        raise ValueError(
+            f"`scipy.signal.{name}` takes matrices, and a boundary 'fill', 'wrap' or 'symm'; got "
+            f"the shapes {a._a.shape} and {b._a.shape}, {boundary!r}"
+        )
+    whole = a
+    if mode != "valid" and (boundary != "fill" or fillvalue):
+        widths = [(n - 1, n - 1) for n in b._a.shape]
+        how: _Any = {"constant_values": fillvalue} if boundary == "fill" else {}
+        whole = _pad(a, widths, _BEYOND[boundary], **how)
+    found = _convolved(whole, b, "auto")
+    if whole is not a:  # what reaches beyond the border that was added
+        for d, n in enumerate(b._a.shape):
+            found = _narrow(found, d, n - 1, a._a.shape[d] + n - 1)
+    if mode == "same" and name == "correlate2d":  # of two middles the second one, unlike elsewhere
+        for d, (m, n) in enumerate(zip(a._a.shape, b._a.shape, strict=True)):
+            found = _narrow(found, d, n // 2, m)
+        return found
+    return _kept(found, a, b, mode, (0, 1), name)
 
 
 def _pair(in1: _Any, in2: _Any, mode: str, method: str, name: str) -> tuple[Tensor, Tensor]:

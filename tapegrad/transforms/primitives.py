@@ -106,6 +106,11 @@ class Primitive(_Custom):
                     f"no derivative of the primitive {name_of(self)} in its argument {k} is "
                     f"defined: give `defvjp` or `defjvp` a rule for it, or None for zeros"
                 )
+            if any(t._a.dtype.kind == "c" for t in flatten(args[k])[0] if isinstance(t, Tensor)):
+                raise NotImplementedError(
+                    f"the primitive {name_of(self)} is differentiated in real numbers only, got "
+                    f"complex ones in its argument {k}: make it a function of their parts"
+                )
         return call
 
     def _computed(self, args: Any, kwargs: dict[str, Any]) -> Any:
