@@ -43,8 +43,8 @@ NEAREST: dict[str, str] = {
     "scipy.sparse": "`A @ t`, `tapegrad.scipy.sparse.csr_array((t, indices, indptr))`",
     "scipy.stats": "`tapegrad.scipy.stats`",
     "scipy.interpolate.interp1d": "`np.interp(t, x, y)`",
-    "scipy.interpolate": "`CubicSpline(x, np.eye(len(x)))(s) @ t` for `CubicSpline(x, t)(s)`: "
-    "splines are linear in the values",
+    "scipy.interpolate": "`tapegrad.scipy.interpolate.CubicSpline`, or of another spline "
+    "`spline(x, np.eye(len(x)))(s) @ t` for `spline(x, t)(s)`: they are linear in the values",
     "scipy.integrate.simpson": "`simpson(np.eye(len(x)), x=x) @ t`: it is linear in the values",
     "scipy.integrate.cumulative_trapezoid": "`np.cumsum((t[1:] + t[:-1]) / 2 * np.diff(x))`",
     **dict.fromkeys(

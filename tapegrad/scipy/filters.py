@@ -2,8 +2,8 @@
 
 >>> import tapegrad as tg
 >>> x = tg.tensor([1.0, 0.0, 0.0], requires_grad=True)
->>> y = tg.scipy.signal.lfilter([1.0], [1.0, -0.5], x); y
-tensor([1.0000, 0.5000, 0.2500], grad_fn=<UnaliasBackward0>)
+>>> tg.scipy.signal.lfilter([1.0], [1.0, -0.5], x).sum().backward(); x.grad
+tensor([1.7500, 1.5000, 1.0000])
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
 
     >>> import tapegrad as tg
     >>> tg.scipy.signal.hilbert(tg.tensor([1.0, 0.0, -1.0, 0.0])).imag
-    tensor([0., 1., 0., -1.])
+    tensor([ 0.,  1.,  0., -1.])
     """
     t, d = _line(x, axis, "hilbert")
     size = t._a.shape[-1] if N is None else N
