@@ -99,11 +99,15 @@ def _spence_slope(x: Any) -> Any:
     return where(lt(abs_(u), NEAR), series(u, LOG_QUOTIENT), log(x) / u)
 
 
+def _exprel_slope(t: Any) -> Any:
+    """That of (exp(t) - 1) / t."""
+    far = (t * exp(t) - expm1(t)) / (t * t)
+    return where(lt(abs_(t), NEAR), series(t, BOX_COX), far)
+
+
 def _box_cox_slope(power: Any, log_x: Any) -> Any:
     """That of (exp(t) - 1) / power, t being power * log_x, in the power."""
-    t = power * log_x
-    far = (t * exp(t) - expm1(t)) / (t * t)
-    return log_x * log_x * where(lt(abs_(t), NEAR), series(t, BOX_COX), far)
+    return log_x * log_x * _exprel_slope(power * log_x)
 
 
 def _inverse_box_cox_slope(x: Any, power: Any, log_y: Any) -> Any:
@@ -212,6 +216,7 @@ erfi = scipy_row("erfi", Lazy("erfi"), x=lambda x: TWO_OVER_ROOT_PI * exp(x * x)
                  ordered=True)
 dawsn = scipy_row("dawsn", Lazy("dawsn"), x=lambda x, y: 1 - 2 * x * y, ordered=True)
 exp10 = scipy_row("exp10", Lazy("exp10"), x=lambda y: math.log(10.0) * y)
+exprel = scipy_row("exprel", Lazy("exprel"), x=lambda x: _exprel_slope(x), ordered=True)
 exp1 = scipy_row("exp1", Lazy("exp1"), x=lambda x: -exp(-x) / x, domain=POSITIVE,
                  ordered=True, singular="It is infinite at 0.")
 expi = scipy_row("expi", Lazy("expi"), x=lambda x: exp(x) / x, domain=POSITIVE,
@@ -287,7 +292,7 @@ cosine_integral = elementwise("cosine_integral", _part("sici", 1), x=lambda x: c
 ROWS = (
     gamma, rgamma, loggamma, gammasgn, beta, betaln, betainc, betaincc, betaincinv, betainccinv,
     gammaincinv, gammainccinv, stdtr, stdtrit, binom, poch, rel_entr, kl_div, erfcinv, erfi, dawsn,
-    exp10, exp1, expi, expn, jv, yv, yn, iv, ive, kv, kve, kn, hyp1f1,
+    exp10, exprel, exp1, expi, expn, jv, yv, yn, iv, ive, kv, kve, kn, hyp1f1,
     hyp0f1, hyp2f1, ellipk, ellipkm1, ellipe, ellipkinc, ellipeinc, spence, boxcox, boxcox1p,
     inv_boxcox, inv_boxcox1p,
 )

@@ -254,6 +254,16 @@ def test_box_cox_in_its_parameter(power):
     np.testing.assert_allclose(whole(power), 0.0, atol=1e-10)
 
 
+def test_relative_exponential():
+    """Its product with x is `expm1`, to first and second order; at 0 the derivative is a half."""
+    x, f = np.array([-30.0, -0.1001, -0.0999, 1e-9, 0.0999, 0.1001, 30.0]), scipy.special.exprel
+    slope, bend = tg.grad(lambda x: f(x).sum()), tg.grad(lambda x: tg.grad(f)(x))
+    np.testing.assert_allclose(x * slope(x) + f(x), np.exp(x), rtol=1e-14, atol=1e-16)
+    assert slope(np.zeros(1)) == [0.5]
+    for t in x:
+        np.testing.assert_allclose(t * bend(t) + 2 * slope(t), np.exp(t), rtol=1e-13, atol=1e-16)
+
+
 def test_orders_of_scipys_functions_have_no_derivative():
     for name in ("jv", "expn", "hyp1f1"):
         ufunc = getattr(scipy.special, name)
