@@ -15,9 +15,14 @@ _WRITTEN = "a Tensor to write into, `np.zeros_like(x)` of an argument `x`, or `t
 NEAREST: dict[str, str] = {
     "np.add.at": _INTO_TENSOR,
     "np.subtract.at": _INTO_TENSOR,
-    "np.multiply.at": _WRITTEN,
-    "np.maximum.at": _WRITTEN,
-    "np.minimum.at": _WRITTEN,
+    **dict.fromkeys(
+        "np.multiply.at np.maximum.at np.minimum.at np.put np.putmask np.place "
+        "np.put_along_axis np.fill_diagonal".split(),
+        _WRITTEN,
+    ),
+    "np.copyto": f"{_WRITTEN}, and `np.broadcast_to(t, shape)` for `np.full_like(array, t)`",
+    "np.full": "`np.broadcast_to(t, shape)`, or `np.full_like(x, t)` of an argument `x`",
+    "np.ndenumerate": "`np.ndindex(t.shape)`, and `t[index]`",
     "np.subtract.reduce": "`t[0] - np.sum(t[1:], axis=0)`",
     "np.hypot.reduce": "`np.linalg.norm(t, axis=0)`",
     "np.linalg.eig": "`np.linalg.eigh(t)`, if the matrix is symmetric, or "
@@ -40,6 +45,8 @@ NEAREST: dict[str, str] = {
     "scipy.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric, or "
     "`tapegrad.linalg.eigvals(t)`, which is complex",
     "scipy.integrate.trapezoid": "`np.trapezoid(y, x)`",
+    "scipy.integrate.cumulative_trapezoid": "`np.cumsum((t[1:] + t[:-1]) / 2 * np.diff(x))`",
+    "scipy.integrate.simpson": "`scipy.integrate.simpson(np.eye(len(t)), x, axis=0) @ t`",
     "scipy.sparse": "`A @ t`, `tapegrad.scipy.sparse.csr_array((t, indices, indptr))`",
     "scipy.stats": "`tapegrad.scipy.stats`",
     "scipy.interpolate.interp1d": "`np.interp(t, x, y)`",
@@ -57,6 +64,7 @@ NEAREST: dict[str, str] = {
         "a `tapegrad.custom_vjp` around it (the page Recipes: The derivative of a root)",
     ),
     "scipy.spatial.distance.cdist": "`tapegrad.cdist`",
+    "scipy.spatial.distance.pdist": "`tapegrad.pdist`",
 }
 
 
@@ -65,8 +73,8 @@ _BRACKETS = {"RClass": "np.r_", "CClass": "np.c_"}
 
 
 def nearest(name: str) -> str | None:
-    """What works and is nearest to a function, by the name that an error gives that."""
-    return NEAREST.get(name) or _of_that_name(name)
+    """What works and is nearest to a function, or to those of its module, by an error's name."""
+    return NEAREST.get(name) or _of_that_name(name) or NEAREST.get(name.rpartition(".")[0])
 
 
 def _of_that_name(name: str) -> str | None:
@@ -106,7 +114,7 @@ def _caller() -> str | None:
 def _public(frame: FrameType, module: str) -> str | None:
     """The name of the function that a frame runs, or of the package that keeps it to itself."""
     name = frame.f_code.co_name
-    if name in ("__call__", "__getitem__"):
+    if name in ("__call__", "__getitem__", "__init__"):
         name = type(frame.f_locals.get("self")).__name__
         if name in _BRACKETS:
             return _BRACKETS[name]

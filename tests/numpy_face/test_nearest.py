@@ -45,6 +45,18 @@ INSTEAD = {
         lambda t: special.polygamma(1, t), lambda t: tg.scipy.special.polygamma(1, t),
     ),
     "scipy.integrate.trapezoid": (scipy.integrate.trapezoid, np.trapezoid),
+    "scipy.integrate.cumulative_trapezoid": (
+        lambda t: scipy.integrate.cumulative_trapezoid(t, KNOTS),
+        lambda t: np.cumsum((t[1:] + t[:-1]) / 2 * np.diff(KNOTS)),
+    ),
+    "scipy.integrate.simpson": (
+        lambda t: scipy.integrate.simpson(t, KNOTS),
+        lambda t: scipy.integrate.simpson(np.eye(len(t)), KNOTS, axis=0) @ t,
+    ),
+    "np.copyto": (
+        lambda t: np.full_like(np.ones((2, 4)), t), lambda t: np.broadcast_to(t, (2, 4)),
+    ),
+    "np.full": (lambda t: np.full((2, 4), t), lambda t: np.broadcast_to(t, (2, 4))),
     "scipy.signal.convolve": (
         lambda t: scipy.signal.convolve(t, t), lambda t: tg.scipy.signal.convolve(t, t),
     ),
@@ -56,9 +68,13 @@ INSTEAD = {
         lambda t: scipy.interpolate.interp1d([0, 1], [1, 3])(t),
         lambda t: np.interp(t, [0, 1], [1, 3]),
     ),
-    "scipy.interpolate": (
+    "scipy.interpolate.CubicSpline": (
         lambda t: scipy.interpolate.CubicSpline(KNOTS, t)([0.5, 2.2]),
-        lambda t: scipy.interpolate.CubicSpline(KNOTS, np.eye(4))([0.5, 2.2]) @ t,
+        lambda t: tg.scipy.interpolate.CubicSpline(KNOTS, t)([0.5, 2.2]),
+    ),
+    "scipy.interpolate.make_interp_spline": (
+        lambda t: scipy.interpolate.make_interp_spline(KNOTS, t)([0.5, 2.2]),
+        lambda t: scipy.interpolate.make_interp_spline(KNOTS, np.eye(4))([0.5, 2.2]) @ t,
     ),
     "scipy.integrate.solve_ivp": (
         lambda t: scipy.integrate.solve_ivp(decay, (0, 1), t, **EXACT).y[:, -1],
@@ -82,6 +98,7 @@ OF_MATRICES = {
     "scipy.spatial.distance.cdist": (
         lambda t: scipy.spatial.distance.cdist(t, t), lambda t: tg.cdist(t, t),
     ),
+    "scipy.spatial.distance.pdist": (scipy.spatial.distance.pdist, tg.pdist),
     "np.linalg.eig": (lambda t: np.sort(np.linalg.eig(t)[0]), lambda t: np.linalg.eigh(t)[0]),
     "np.linalg.eigvals": (lambda t: np.sort(np.linalg.eigvals(t)), np.linalg.eigvalsh),
     "scipy.linalg.expm": (scipy.linalg.expm, tg.scipy.linalg.expm),
@@ -138,6 +155,9 @@ def test_names_are_those_of_functions(name):
 def test_who_made_an_array_is_named():
     assert "`np.vectorize` makes an array" in raised(np.vectorize(lambda x: 2 * x), V)
     assert "`np.frompyfunc` is not" in raised(np.frompyfunc(lambda x: 2 * x, 1, 1), V)
+    assert "`np.ndenumerate` makes an array of what it is given: use `np.ndind" in raised(
+        lambda t: list(np.ndenumerate(t)), V
+    )
     assert "`scipy.stats` makes an array" in raised(scipy.stats.norm.logpdf, V)
     assert "makes an array" not in raised(np.asarray, V)
     assert "`scipy.special.logsumexp` makes an array of what it is given: use" in raised(
