@@ -45,8 +45,6 @@ NEAREST: dict[str, str] = {
     "scipy.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric, or "
     "`tapegrad.linalg.eigvals(t)`, which is complex",
     "scipy.integrate.trapezoid": "`np.trapezoid(y, x)`",
-    "scipy.integrate.cumulative_trapezoid": "`np.cumsum((t[1:] + t[:-1]) / 2 * np.diff(x))`",
-    "scipy.integrate.simpson": "`scipy.integrate.simpson(np.eye(len(t)), x, axis=0) @ t`",
     "scipy.sparse": "`A @ t`, `tapegrad.scipy.sparse.csr_array((t, indices, indptr))`",
     "scipy.stats": "`tapegrad.scipy.stats`",
     "scipy.interpolate.interp1d": "`np.interp(t, x, y)`",

@@ -45,14 +45,6 @@ INSTEAD = {
         lambda t: special.polygamma(1, t), lambda t: tg.scipy.special.polygamma(1, t),
     ),
     "scipy.integrate.trapezoid": (scipy.integrate.trapezoid, np.trapezoid),
-    "scipy.integrate.cumulative_trapezoid": (
-        lambda t: scipy.integrate.cumulative_trapezoid(t, KNOTS),
-        lambda t: np.cumsum((t[1:] + t[:-1]) / 2 * np.diff(KNOTS)),
-    ),
-    "scipy.integrate.simpson": (
-        lambda t: scipy.integrate.simpson(t, KNOTS),
-        lambda t: scipy.integrate.simpson(np.eye(len(t)), KNOTS, axis=0) @ t,
-    ),
     "np.copyto": (
         lambda t: np.full_like(np.ones((2, 4)), t), lambda t: np.broadcast_to(t, (2, 4)),
     ),
