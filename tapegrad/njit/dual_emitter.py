@@ -104,7 +104,8 @@ class DualEmitter(VectorEmitter):
         for partial, dt in zip(partials(name), tangents):
             if dt is None or partial is None:
                 continue
-            term = super().scaled(dt, partial, values)
+            # Where a partial is zero, the adjoint is zero as well, and reverse mode stops there.
+            term = super().scaled(dt, partial._replace(product="exact"), values)
             self.flags = TANGENT
             total = term if total is None else super().apply("add", total, term)
         self.flags = flags

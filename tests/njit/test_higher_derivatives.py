@@ -241,3 +241,22 @@ def test_arrays_without_elements():
         [(0, 2, 0, 2), (0, 2, 2)], [(2, 0, 2), (2, 2)],
     ]  # fmt: skip
     np.testing.assert_array_equal(blocks[1][1], [[0.0, 1.0], [1.0, 0.0]])
+
+
+@njit
+def soft_minimum(x, bound):
+    total = math.exp(-bound / x[0])
+    for i in range(1, len(x)):
+        total += math.exp(-x[i] / x[0])
+    return -x[0] * math.log(total)
+
+
+def test_a_partial_of_zero_ends_an_infinite_tangent():
+    """A bound of infinity does not count, as in reverse mode."""
+    x, v = np.array([0.5, 0.3, 0.9]), np.array([1.0, -2.0, 0.5])
+    far = 1e3  # exp(-2000) is zero, too
+    for transform in (tg.jacfwd, tg.jacrev, tg.hessian):
+        expected = transform(soft_minimum)(x, far)
+        np.testing.assert_allclose(transform(soft_minimum)(x, math.inf), expected, rtol=1e-14)
+    slope = tg.jvp(soft_minimum, (x, math.inf), (v, 0.0))[1]
+    assert slope == pytest.approx(tg.jvp(soft_minimum, (x, far), (v, 0.0))[1], rel=1e-14)
