@@ -212,7 +212,8 @@ class Evaluator:
     def failed(self, status: int, args: list[Any]) -> NoReturn:
         """Raise what the function itself raises."""
         if status == RAISED:
-            self.f(*map(marshalling.copied, args))
+            if self.f(*map(marshalling.copied, args)) is None:
+                raise TypeError(f"`{self.name}`: `{name_of(self.f)}` returned None")
             if self.f.targetoptions.get("parallel"):  # threads do not hand on what they raise
                 options = {**self.f.targetoptions, "parallel": False}
                 alone = type(self.f)(self.f.py_func, targetoptions=options)

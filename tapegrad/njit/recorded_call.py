@@ -156,6 +156,8 @@ class RecordedCall:
         found: list[Array] = []
         taken = [leaf for x in given for leaf in marshalling.leaves(x)]
         for leaf, dtype in self._numbers(self.callee.run(given)):
+            if leaf is None:
+                raise TypeError(f"`{self.callee.name}` returned None")
             shared = any(isinstance(a, np.ndarray) and np.may_share_memory(a, leaf) for a in taken)
             found.append(np.array(leaf, dtype, copy=shared or None))
             taken.append(leaf)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from numba import njit
 
+import tapegrad as tg
 from tests.njit.cases import A1, A2, collected_in, name_of
 from tests.njit.checking import check
 
@@ -197,6 +198,83 @@ def _smoothed(x, width):
 @case(A1, compiled=True)
 def functions_that_users_overload(x):
     return np.sum(smoothed(x, 3) ** 2)
+
+
+@case(A1)
+def the_least_so_far(x):
+    best = None
+    for v in x:
+        if best is None or v < best:
+            best = v * v - 1.0
+    return 0.0 if best is None else best * np.sin(best) - best
+
+
+@njit
+def around_zero(x):
+    for i in range(len(x) - 1):
+        if x[i] * x[i + 1] < 0:
+            return i, x[i : i + 2], x[i] - x[i + 1]
+    return None
+
+
+@case(A1)
+def tuples_from_a_function_that_may_find_none(x):
+    s, found, none = 0.0, around_zero(x), around_zero(x * x)
+    if found is not None and none is None:
+        k, pair, width = found
+        s += k * pair[0] / width + pair[1]
+    return s
+
+
+@case(A1)
+def arrays_that_may_be_none(x):
+    y = None
+    for v in x:
+        if y is not None:
+            y = y * v
+        elif v > 0:
+            y = x * 2.0
+    if y is not None:
+        return np.sum(y) + y[0] * y.shape[0]
+    return x[0]
+
+
+@case(0.7)
+def results_that_may_be_none(x):
+    if x < 0:
+        return -x
+    elif x > 0.5:
+        return x * x
+    return None
+
+
+@case(A2[:, :4] * 0.5 + np.eye(4))
+def powers_of_matrices(a):
+    s = 0.0
+    for n in range(-2, 6):
+        p = np.linalg.matrix_power(a, n)
+        s += np.sum(p * p) + p[0, 1] + np.trace(p @ a)
+    return s
+
+
+def test_none_where_a_number_is_needed():
+    @njit
+    def found(x):
+        if x > 0:
+            return x * x
+        return None
+
+    @njit
+    def doubled(x):
+        return found(x) * 2.0
+
+    assert tg.grad(doubled)(3.0) == 12.0
+    with pytest.raises(TypeError, match="expected float64, got None"):
+        tg.grad(doubled)(-3.0)
+    with pytest.raises(TypeError, match="`hessian`: `found` returned None"):
+        tg.hessian(found)(-3.0)
+    with pytest.raises(TypeError, match="`found` returned None"):
+        found(tg.tensor(-3.0))
 
 
 @pytest.mark.parametrize(("f", "args", "options"), CASES, ids=name_of)

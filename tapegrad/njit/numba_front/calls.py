@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad.njit.numba_front import order_library
 from tapegrad.njit.numba_front.array_calls import NEW, ROUNDING, ArrayCalls, is_numpys
-from tapegrad.njit.numba_front.components import array_of, scalar
+from tapegrad.njit.numba_front.components import array_of, is_opaque, scalar
 from tapegrad.njit.numba_front.iteration import INDEXED
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, types
 from tapegrad.njit.numba_front.typed_ir import TRY, TRYING
@@ -247,7 +247,7 @@ class Calls(ArrayCalls):
         nothing = [isinstance(k, types.NoneType) for k in kinds]
         if f in (operator.is_, operator.is_not) and any(nothing):
             if any(isinstance(k, types.Optional) for k in kinds):
-                raise Unsupported(f"the operator `{f.__name__}` on {kinds[0]} and {kinds[1]}")
+                return [self.is_none_or_not(f, b if nothing[0] else a)], t
             return [Constant(all(nothing) == (f is operator.is_), "i1")], t
         if any(isinstance(k, types.Array) for k in kinds):
             if f is operator.matmul:
@@ -278,6 +278,13 @@ class Calls(ArrayCalls):
         if (kind := scalar(signature.return_type)) in FLOATS:
             values = [self.as_kind(v, k, kind) for v, k in zip(values, signature.args)]
         return self.operation(f, values, signature.return_type)
+
+    def is_none_or_not(self, f: Any, x: NumbaIR) -> Operand:
+        """`x is None`, or `x is not None`, of what may be None."""
+        if is_opaque(self.type(x)):
+            raise Unsupported(f"the operator `{f.__name__}` on {self.type(x)} and none")
+        some = self.get(x)[0]
+        return some if f is operator.is_not else self.emit("not", [some], "i1")
 
     def comparison(self, f: Any, values: Operands, kinds: Sequence[NumbaType]) -> Operand:
         """A comparison of two numbers."""

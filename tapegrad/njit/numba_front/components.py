@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from tapegrad.njit.numba_front.objects import NumbaType, types
-from tapegrad.njit.three_address_code import ELEMENTS, Constant, Operand, Table, Unsupported
+from tapegrad.njit.three_address_code import ELEMENTS, FLOATS, Constant, Operand, Table, Unsupported
 
 Components: TypeAlias = list[tuple[str, str]]  # a suffix and a type each
 
@@ -68,6 +68,8 @@ def components(t: NumbaType) -> Components:
         return parts if t.layout == "C" else parts + [(f".s{i}", "i64") for i in range(t.ndim)]
     if isinstance(t, types.BaseTuple):
         return [(f".{i}{s}", x) for i, part in enumerate(t) for s, x in components(part)]
+    if isinstance(t, types.Optional):  # whether there is a value, and that
+        return [(".some", "i1"), *components(t.type)]
     if isinstance(t, types.List):
         return components(array_of(t))
     if isinstance(t, types.RangeType):
@@ -90,7 +92,16 @@ def is_opaque(t: NumbaType) -> bool:
         return t.dtype not in ELEMENT_OF
     if isinstance(t, types.List):
         return scalar(t.dtype) is None
+    if isinstance(t, types.Optional):
+        return not _is_numbers(t.type)
     return scalar(t) is None and not isinstance(t, _FOLLOWED)
+
+
+def _is_numbers(t: NumbaType) -> bool:
+    """Whether a value is a number, an array of numbers, or a tuple of these."""
+    if isinstance(t, types.BaseTuple):
+        return all(map(_is_numbers, t))
+    return scalar(t) is not None or (isinstance(t, types.Array) and not is_opaque(t))
 
 
 def array_of(t: NumbaType) -> NumbaType:
@@ -142,10 +153,25 @@ def signed(value: Any, kind: str = "i64") -> Any:
     return (int(value) + (1 << 63)) % (1 << 64) - (1 << 63) if kind == "i64" else value
 
 
+def nothing(t: NumbaType) -> list[Operand]:
+    """Components in the place of a value of some type where there is none."""
+    if isinstance(t, types.BaseTuple):
+        return [x for part in t for x in nothing(part)]
+    if isinstance(t, types.Array):
+        table = Constant(Table(element_of(t), b""), "ptr")
+        return [table, *(Constant(0, kind) for _, kind in components(t)[1:])]
+    kind = scalar(t)
+    assert kind is not None
+    return [Constant(0.0 if kind in FLOATS else 0 if kind == "i64" else False, kind)]
+
+
 def constants(value: Any, t: NumbaType) -> list[Operand]:
     """The components of what is known when the code is written."""
     if is_opaque(t):
         raise Unsupported(f"a constant of type {t}")
+    if isinstance(t, types.Optional):
+        value_of = nothing(t.type) if value is None else constants(value, t.type)
+        return [Constant(value is not None, "i1"), *value_of]
     if isinstance(t, types.BaseTuple):
         return [x for item, part in zip(value, t) for x in constants(item, part)]
     if not isinstance(t, types.Array):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir as llvm
-from numba.core import bytecode, callconv, compiler, errors, funcdesc, postproc, registry
+from numba.core import bytecode, callconv, cgutils, compiler, errors, funcdesc, postproc, registry
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.imputils import fix_returning_optional
 from numba.core.lowering import Lower
@@ -233,6 +233,12 @@ class _Compilation:
             return self.context.make_tuple(
                 builder, t, [self._given(builder, part, words) for part in t]
             )
+        if isinstance(t, types.Optional):
+            some = builder.trunc(next(words), llvm.IntType(1))
+            value = self.context.make_optional_value(
+                builder, t.type, self._given(builder, t.type, words)
+            )
+            return builder.select(some, value, self.context.make_optional_none(builder, t.type))
         if isinstance(t, types.Array):
             return self._array(builder, t, words)
         if scalar(t) is None:
@@ -271,6 +277,11 @@ class _Compilation:
                 if components(part):
                     at = builder.gep(place, [llvm.IntType(32)(0), llvm.IntType(32)(k)])
                     yield from self._taken(builder, part, builder.extract_value(value, k), at)
+        elif isinstance(t, types.Optional):
+            optional = self.context.make_helper(builder, t, value)
+            some = cgutils.as_bool_bit(builder, optional.valid)
+            yield builder.zext(some, WORD)
+            yield from self._taken(builder, t.type, optional.data, place)
         elif isinstance(t, types.Array):
             array = self.context.make_array(t)(self.context, builder, value)
             size = self.context.get_abi_sizeof(self.context.get_data_type(t.dtype))

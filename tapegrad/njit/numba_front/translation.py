@@ -45,6 +45,8 @@ _STATEMENTS = {
     "SetAttr": "an assignment to an attribute",
     "DelItem": "`del` of an element",
 }
+_READING = (ir.Assign, ir.SetItem, ir.StaticSetItem)
+_PASSING = ("cast", "build_tuple", "phi", "undef", "null")
 _REASONS = {
     "build_map": "a dictionary: use arrays",
     "build_set": "a set: use arrays",
@@ -87,6 +89,7 @@ class Translation(Outlining):
             del block.instructions[count:]
             for label in range(blocks, len(self.code.blocks)):
                 del self.code.blocks[label]
+            self.present = {}
             try:
                 self.outline(s, str(refusal))
             except Unsupported as other:
@@ -105,6 +108,8 @@ class Translation(Outlining):
 
     def statement(self, s: NumbaIR) -> None:
         """One statement."""
+        self.present = {}  # of the statement before
+        self.present = self._values_read(s)
         if isinstance(s, ir.Assign):
             self.assignment(s)
         elif isinstance(s, ir.SetItem | ir.StaticSetItem):
@@ -120,6 +125,32 @@ class Translation(Outlining):
         elif not isinstance(s, ir.Del):
             name = type(s).__name__
             raise Unsupported(_STATEMENTS.get(name, f"a statement `{name}`"))
+
+    def _values_read(self, s: NumbaIR) -> dict[str, NumbaType]:
+        """The types of values that a statement reads of variables which may be None.
+
+        Without a value it raises, as in Numba.
+        """
+        found: dict[str, NumbaType] = {}
+        if not isinstance(s, _READING) or self._passes_none(s):
+            return found
+        for v in s.list_vars():
+            t = self.typed.types[v.name]
+            if isinstance(t, types.Optional) and not is_opaque(t) and v.name not in found:
+                if isinstance(s, ir.Assign) and v.name == s.target.name:
+                    continue
+                self.require(self.names(v)[0])
+                found[v.name] = t.type
+        return found
+
+    def _passes_none(self, s: NumbaIR) -> bool:
+        """Whether an assignment takes None for what it is."""
+        e = s.value
+        if not isinstance(s, ir.Assign) or not isinstance(e, ir.Expr):
+            return isinstance(s, ir.Assign)
+        if e.op == "call":
+            return isinstance(self.type(e.func), types.Dispatcher | types.NamedTupleClass)
+        return e.op in _PASSING or (e.op == "binop" and e.fn in (operator.is_, operator.is_not))
 
     def branch(self, s: NumbaIR) -> None:
         """A branch; an iterator's element is computed where there is one."""
@@ -461,6 +492,9 @@ def _owned(writer: Calls, found: Found) -> Found:
         raise Unsupported("a list as a result: return an array")
     if is_opaque(t):
         raise Unsupported(f"a result of type {t}")
+    if isinstance(t, types.Optional):
+        writer.require(ops[0])
+        return _owned(writer, (ops[1:], t.type))
     if isinstance(t, types.Array):
         return writer.inline(array_library.copied(t), [found])
     if isinstance(t, types.BaseTuple):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba.core.typing.npydecl import NumpyRulesArrayOperator
 
-from tapegrad.njit.numba_front.components import components, lengths, scalar, signed
+from tapegrad.njit.numba_front.components import components, lengths, nothing, scalar, signed
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
 from tapegrad.njit.partials import has_scalar_form
@@ -98,6 +98,7 @@ class Writer:
         self.code, self.typed, self.given, self.done = code, typed, given, done
         self.prefix = f"{typed.name}{code.fresh()}."
         self.current = code.block()
+        self.present: dict[str, NumbaType] = {}  # by variables that may be None: of their values
         self.slices: dict[str, Any] = {}
         self.definitions: dict[str, Any] = {}
         self.list_names: dict[str, str] = {}  # of lists that grow: the one name of each
@@ -106,7 +107,7 @@ class Writer:
 
     def type(self, var: NumbaIR) -> NumbaType:
         """Numba's type of a variable."""
-        return self.typed.types[var.name]
+        return self.present.get(var.name) or self.typed.types[var.name]
 
     def emit(self, op: str, args: Sequence[Operand], type: str, attribute: Any = None) -> str:
         """Append an instruction; its result has a fresh name."""
@@ -171,8 +172,19 @@ class Writer:
     def cast(self, ops: Operands, a: NumbaType, b: NumbaType) -> Operands:
         """The components of a value of type `a` as one of type `b`."""
         a, b = types.unliteral(a), types.unliteral(b)
-        if a == b or not ops:
+        if a == b:
             return ops
+        if isinstance(b, types.Optional):
+            if isinstance(a, types.Optional):
+                return [ops[0], *self.cast(ops[1:], a.type, b.type)]
+            some = not isinstance(a, types.NoneType)
+            value = self.cast(ops, a, b.type) if some else nothing(b.type)
+            return [Constant(some, "i1"), *value]
+        if not ops:
+            return ops
+        if isinstance(a, types.Optional):
+            self.require(ops[0])
+            return self.cast(ops[1:], a.type, b)
         if isinstance(a, types.Array) and isinstance(b, types.Array) and a.ndim == b.ndim:
             if a.layout == "C" and b.layout == "F" and a.ndim > 1:
                 raise Unsupported(f"a conversion of {a} to {b}")
