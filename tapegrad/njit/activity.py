@@ -130,6 +130,8 @@ def needed(function: Function, results: Collection[Value]) -> tuple[set[Value], 
                     if v.args[2].type in FLOATS and memory_of(v.args[0]) in memory:
                         useful.add(v.args[2])
                 elif v.op == "call":
+                    if v.attribute.detached:
+                        continue
                     if v in useful or _led_to(function, v) & memory:
                         useful |= {a for a in v.args if a.type in FLOATS}
                         memory |= {memory_of(a) for a in v.args if a.type == "ptr"}
@@ -142,7 +144,9 @@ def needed(function: Function, results: Collection[Value]) -> tuple[set[Value], 
 
 
 def _touches(function: Function, call: Value, values: set[Value], memory: set[Value]) -> bool:
-    """Whether a call is given some values, or leads to some memory."""
+    """Whether a call is given some values, or leads to some memory, and passes them on."""
+    if call.attribute.detached:
+        return False
     return any(a in values or function.alias_class(a) in memory for a in call.args)
 
 

@@ -61,6 +61,7 @@ class Call(NamedTuple):
     are in memory, with so many bytes behind them that hold references; another function drops them.
     `writes`: it may write into memory that an argument leads to.  `effects`: a second call may do
     something else.  `refusal` says why nothing is known of it where a derivative would be needed.
+    `detached`: what it gives is new, and held constant; none is needed.
     """
 
     symbol: str
@@ -70,6 +71,7 @@ class Call(NamedTuple):
     writes: bool
     effects: bool
     refusal: str
+    detached: bool = False
 
 
 class Constant(NamedTuple):

@@ -32,7 +32,7 @@ def find_alias_classes(function: Function) -> None:
         if v.op == "call":  # it may let one lead to what another one does
             pointers = [a for a in v.args if a.type == "ptr"]
             pointers += [v] if v.type == "ptr" else []
-            if v.attribute.writes or v.type == "ptr":
+            if v.attribute.writes or (v.type == "ptr" and not v.attribute.detached):
                 for a, b in pairwise(pointers):
                     function.unite(a, b)
         elif v.type == "ptr" and v.op != "alloc":

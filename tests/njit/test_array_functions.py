@@ -158,6 +158,30 @@ def cholesky(a):
     return np.sum(lower * a) + lower[3, 1] * lower[2, 2] ** 2
 
 
+@case(SQUARE)
+def eigenvectors(a):
+    w, v = np.linalg.eigh(a)
+    s = np.sum(w[:3] * v[0, 1:] ** 3) + v[1, 0]
+    for _ in range(2):
+        w, v = np.linalg.eigh(v * np.tanh(w) @ v.T + a)
+        s += w[0] * v[1, 2] + np.linalg.eigvalsh(a.T[1:, 1:])[0]
+    return s
+
+
+@case(SQUARE, B2)
+def singular_values(a, b):
+    s = np.linalg.cond(a) * np.linalg.norm(a[1:], 2) + np.linalg.norm(b, -2) + np.linalg.cond(b, -2)
+    return s + np.linalg.cond(a, 1) + np.linalg.cond(a, np.inf)
+
+
+@case(SQUARE, A1, 2.5)
+def norms(a, x, p):
+    s = np.linalg.norm(a, 1) * np.linalg.norm(a, np.inf) + np.linalg.norm(a, -np.inf)
+    for order in (0.0, 1.0, 2.0, 3.0, np.inf, -np.inf):
+        s += np.linalg.norm(x, order) ** 2
+    return s * np.linalg.norm(x, p) + np.linalg.norm(a, -1)
+
+
 @case(SQUARE, A1[:4].copy())
 def diagonals(a, x):
     b = np.diag(x) @ a + np.identity(4) * x[0]

@@ -260,3 +260,30 @@ def test_a_partial_of_zero_ends_an_infinite_tangent():
         np.testing.assert_allclose(transform(soft_minimum)(x, math.inf), expected, rtol=1e-14)
     slope = tg.jvp(soft_minimum, (x, math.inf), (v, 0.0))[1]
     assert slope == pytest.approx(tg.jvp(soft_minimum, (x, far), (v, 0.0))[1], rel=1e-14)
+
+
+@njit
+def of_eigenpairs(a):
+    w, v = np.linalg.eigh(a + a.T)
+    return np.sum(np.sin(w) * v[0] ** 2) + w[0] * w[2] * v[1, 1] ** 2
+
+
+@njit
+def of_eigenvalues(a):
+    return np.sum(np.linalg.eigvalsh(a) ** 3)
+
+
+def test_second_derivatives_of_eigenpairs():
+    a = np.array([[2.0, 0.1, -0.6], [0.3, -1.0, 0.2], [0.7, -0.4, 0.5]])
+    np.testing.assert_allclose(
+        tg.hessian(of_eigenpairs)(a), tg.hessian(of_eigenpairs.py_func)(a), rtol=1e-9, atol=1e-12
+    )
+
+
+def test_equal_eigenvalues():
+    """Symmetric functions of the eigenvalues have a gradient there; eigenvectors have none."""
+    a = 2.0 * np.eye(3)
+    np.testing.assert_allclose(tg.grad(of_eigenvalues)(a), 12.0 * np.eye(3))
+    np.testing.assert_allclose(tg.hvp(of_eigenvalues)(a, np.eye(3)), 12.0 * np.eye(3))
+    slope = tg.grad(njit(lambda a: np.linalg.eigh(a)[1][0, 1]))(a)
+    assert not np.isfinite(slope[1, 0])

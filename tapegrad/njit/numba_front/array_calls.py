@@ -18,6 +18,7 @@ from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain, 
 from tapegrad.njit.three_address_code import Constant, Operand, Unsupported
 
 ROUNDING: tuple[Any, ...] = (round, np.round, np.around)
+NUMBAS_LINALG = "numba.np.linalg"  # the module of what its functions of matrices call
 NEW: tuple[Any, ...] = (np.empty, np.zeros, np.ones, np.full)
 _JOINING = ("concatenate", "stack", "vstack", "hstack", "column_stack")
 _LIKE: tuple[Any, ...] = (np.empty_like, np.zeros_like, np.ones_like, np.full_like)
@@ -138,7 +139,8 @@ class ArrayCalls(Inlining):
             return self.laid_out(self.contiguous(self.known(args[0])), t)
         if key is np.ravel:
             return self.flat(name, (self.names(args[0]), self.type(args[0])), t)
-        if not is_numpys(key) and not (key is sum and self.type(args[0]).ndim == 1):
+        known = is_numpys(key) or getattr(key, "__module__", "") == NUMBAS_LINALG
+        if not known and not (key is sum and self.type(args[0]).ndim == 1):
             return self.overloaded(e, t, f"a call of `{getattr(key, '__module__', '')}.{name}`")
         return self.library_or_overload(name, [(self.get(a), self.type(a)) for a in args], e, t)
 

@@ -124,11 +124,11 @@ class Outlining(Lists):
 
     def _called(
         self, statement: Statement, args: Operands, writes: bool, effects: bool, refusal: str,
-        once: bool,
+        once: bool, detached: bool = False,
     ) -> Operands:  # fmt: skip
         """The words that a call gives; `once`: it is made at the beginning of the function."""
         found = outlined(statement)
-        call = Call(*found, writes, effects, refusal)
+        call = Call(*found, writes, effects, refusal, detached)
         here = self.current
         if once:
             self.current = self.code.blocks[self.code.entry]
@@ -171,7 +171,7 @@ class Outlining(Lists):
 
     # -- loops -------------------------------------------------------------------------------
 
-    def run(self, f: Any, *given: Found) -> Found:
+    def run(self, f: Any, *given: Found, detached: bool = False) -> Found:
         """What a function that Numba compiles makes of values."""
         loc, kinds = ir.unknown_loc, [types.unliteral(t) for _, t in given]
         names = ["f", *(f"x{k}" for k in range(len(given))), "y"]
@@ -184,7 +184,8 @@ class Outlining(Lists):
         statement = Statement(body, (function, *args), target, known, {e: signature})
         ops = [x for ops, _ in given for x in ops]
         refusal = self._refusal(f"a loop over {kinds[0]}")
-        return self._called(statement, ops, False, False, refusal, False), signature.return_type
+        words = self._called(statement, ops, False, False, refusal, False, detached)
+        return words, signature.return_type
 
     def _refusal(self, reason: str) -> str:
         """Why what is written now has no derivative, with the user's line."""

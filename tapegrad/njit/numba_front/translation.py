@@ -22,7 +22,7 @@ from tapegrad.njit.numba_front.components import (
 )
 from tapegrad.njit.numba_front.iteration import INDEXED_ITERATORS
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
-from tapegrad.njit.numba_front.outlining import Outlining
+from tapegrad.njit.numba_front.spectra import Spectra
 from tapegrad.njit.numba_front.subscripts import is_index
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain, row_of
@@ -53,7 +53,7 @@ _REASONS = {
 }
 
 
-class Translation(Outlining):
+class Translation(Spectra):
     """The code of one typed function."""
 
     def write(self) -> CodeBlock:
