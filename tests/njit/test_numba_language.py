@@ -200,6 +200,22 @@ def functions_that_users_overload(x):
     return np.sum(smoothed(x, 3) ** 2)
 
 
+@case(A40)
+def lists_that_are_sorted(x):
+    up, squares, values = sorted(x), sorted([v * v for v in x]), list(x)
+    values.append(x[0] * x[1])
+    values.sort()
+    values.append(x[2])
+    return up[0] * squares[3] + values[2] * values[40] * values[41]
+
+
+@case(A40)
+def distinct_elements(x):
+    chosen = np.isin(x, x[3:7])
+    s = np.sum(x[chosen] ** 2) + np.sum(np.where(np.signbit(x), x * x, x))
+    return s + np.unique(x)[5] * np.partition(x, 4)[4] + np.sum(np.nan_to_num(x) ** 2)
+
+
 @case(A1)
 def the_least_so_far(x):
     best = None

@@ -362,6 +362,12 @@ def _norm(x):
     return lambda x: np.linalg.eigvals(np.outer(x, x))[0]
 
 
+def test_sizes_of_complex_numbers():
+    with pytest.raises(NotImplementedError, match="complex128 as a number|`builtins.complex`"):
+        tg.grad(njit(lambda x: abs(complex(x, x))))(2.0)
+    assert tg.grad(njit(lambda x, z: x * abs(z)))(2.0, 3 + 4j) == 5.0
+
+
 def test_functions_with_names_of_numpys_are_not_taken_for_them():
     with pytest.raises(NotImplementedError, match=r"`_norm`|`<lambda>`, line .*np.linalg.eigvals"):
         tg.grad(njit(lambda x: norm(x)))(np.ones(3))

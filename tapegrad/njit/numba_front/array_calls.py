@@ -50,8 +50,7 @@ class ArrayCalls(Inlining):
 
     def method(self, f: NumbaType, e: NumbaIR, t: NumbaType) -> Found:
         """A method of an array."""
-        key = f.typing_key
-        name = str(key[1] if isinstance(key, tuple) else key).rpartition(".")[2]
+        name = name_of_method(f)
         this: Found = (self.names(e.func), f.this)
         axis = self.axis_of(list(e.args), e.kws)
         if isinstance(f.this, types.Array) and name in array_library.ALONG and axis is not None:
@@ -411,6 +410,12 @@ class ArrayCalls(Inlining):
             low = self.index("iadd", low, self.emit("imin", [last, ZERO], "i64"))
             high = self.index("iadd", high, self.emit("imax", [last, ZERO], "i64"))
         return low, self.index("iadd", high, size)
+
+
+def name_of_method(f: NumbaType) -> str:
+    """The name of a method: of the type that Numba has for it, bound to a value."""
+    key = f.typing_key
+    return str(key[1] if isinstance(key, tuple) else key).rpartition(".")[2]
 
 
 def is_numpys(key: Any) -> bool:

@@ -103,7 +103,7 @@ class Calls(ArrayCalls):
             if key in _BINARY and len(args) == 2 and not e.kws:
                 return self.binary(key, args[0], args[1], self.typed.calls[e], t)
             return self.array_function(key, name, e, t)
-        if known and name in ("isnan", "isinf", "isfinite"):
+        if known and name in ("isnan", "isinf", "isfinite", "signbit"):
             return [self.classified(name, self.get(args[0])[0])], t
         return self.scalar_function(key, name, args, e, t)
 
@@ -159,8 +159,13 @@ class Calls(ArrayCalls):
         return self.operation(f, values, types.boolean)[0][0]
 
     def classified(self, name: str, x: Operand) -> Operand:
-        """Whether a number is infinite, finite or NaN."""
+        """Whether a number is infinite, finite, NaN or below zero."""
         kind = self.code.type_of(x)
+        if name == "signbit":
+            row = row_of(np.copysign)
+            assert row is not None
+            one = self.emit(row, [Constant(1.0, "f64"), self.to(x, "f64")], "f64")
+            return self.emit("lt", [one, Constant(0.0, "f64")], "i1")
         if kind not in FLOATS:
             return Constant(name == "isfinite", "i1")
         if name == "isnan":

@@ -15,6 +15,7 @@ from tapegrad.njit.numba_front.components import is_opaque
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
 
+COPYING: tuple[Any, ...] = (list, sorted)  # what gives a list of the same elements
 GROWING = ("append", "extend", "pop")
 READING = ("cast", "getiter", "getattr", "iternext")  # expressions of one `value`
 
@@ -82,7 +83,8 @@ class _Search:
         for a in (*call.args, *(a for _, a in call.kws)):
             if self._is_list(a.name):
                 self.iterators[target] = a.name  # it may be `enumerate` or `zip`
-                if _holds_list(self.typed.types[target]):
+                f = getattr(self.typed.types[call.func.name], "typing_key", None)
+                if f not in COPYING and _holds_list(self.typed.types[target]):
                     self.handed_on.append(a.name)
 
     def _root(self, name: str) -> str:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.njit.numba_front import array_library
+from tapegrad.njit.numba_front import array_library, order_library
+from tapegrad.njit.numba_front.array_calls import name_of_method
 from tapegrad.njit.numba_front.calls import Calls
 from tapegrad.njit.numba_front.components import array_of, element_of, scalar
-from tapegrad.njit.numba_front.growing_lists import GROWING, GrowingLists, growing_lists
+from tapegrad.njit.numba_front.growing_lists import COPYING, GROWING, GrowingLists, growing_lists
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import is_index
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain
@@ -41,9 +42,26 @@ class Lists(Calls):
         self.code.types[name] = "i64"
         return name
 
+    def builtin(self, key: Any, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found | None:
+        """A call of a function that Numba knows; those that make a list of values in memory."""
+        if key not in COPYING or len(e.args) != 1 or e.kws:
+            return super().builtin(key, e, t, target)
+        ops, kind = self.known(e.args[0])
+        kind = array_of(kind) if isinstance(kind, types.List) else kind
+        if not isinstance(kind, types.Array) or kind.ndim != 1 or kind.dtype != t.dtype:
+            return super().builtin(key, e, t, target)
+        f = array_library.copied(kind) if key is list else order_library.ordered("sort", kind)
+        return self.inline(f, [(ops, kind)])[0], t
+
     def method(self, f: NumbaType, e: NumbaIR, t: NumbaType) -> Found:
-        """A method; those of lists that change their length."""
-        name = str(f.typing_key).rpartition(".")[2]
+        """A method; those of lists that change them."""
+        name = name_of_method(f)
+        if isinstance(f.this, types.List) and name == "sort" and not e.args and not e.kws:
+            array = array_of(f.this)
+            self.inline(
+                order_library.ordered("sort_in_place", array), [(self.names(e.func), array)]
+            )
+            return [], t
         if not isinstance(f.this, types.List) or name not in GROWING:
             return super().method(f, e, t)
         var = self.definitions[e.func.name].value

@@ -5,13 +5,15 @@ What such a statement computes has no derivative here.  It runs once, in the for
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numba.core import analysis, registry
 
 from tapegrad.kernels.flags import from_python
-from tapegrad.njit.numba_front.components import array_of, components, is_opaque
+from tapegrad.njit.numba_front.array_calls import name_of_method
+from tapegrad.njit.numba_front.components import array_of, components, is_opaque, scalar
 from tapegrad.njit.numba_front.lists import Lists
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.outlined_code import Statement, outlined
@@ -47,6 +49,16 @@ def item(items, k):  # type: ignore[no-untyped-def]
     return items[k]
 
 
+def _is_decision(result: NumbaType, given: Iterable[NumbaType]) -> bool:
+    """Whether an array of integers or booleans is made of floats, and is no view of any."""
+    if not isinstance(result, types.Array) or isinstance(result.dtype, types.Float):
+        return False
+    held = (t for t in given if components(t) and scalar(t) is None)
+    return not is_opaque(result) and all(
+        isinstance(t, types.Array) and isinstance(t.dtype, types.Float) for t in held
+    )
+
+
 class Outlining(Lists):
     """Writes calls of statements that Numba compiles."""
 
@@ -75,7 +87,11 @@ class Outlining(Lists):
         )  # fmt: skip
         writes, effects = self._effects(value)
         args = [x for v in given.values() for x in self.names(v)]
-        ops = self._called(statement, args, writes, effects, refusal, once=known)
+        result = types.none if target is None else self.type(target)
+        detached = (
+            not writes and not effects and _is_decision(result, map(self.type, given.values()))
+        )
+        ops = self._called(statement, args, writes, effects, refusal, known, detached)
         if target is not None and components(self.type(target)):
             self.assign(target, (ops, self.type(target)))
 
@@ -157,7 +173,7 @@ class Outlining(Lists):
         if isinstance(f, types.BoundFunction):
             if isinstance(f.this, types.NumPyRandomGeneratorType):
                 return True, True
-            name = str(f.typing_key).rpartition(".")[2]
+            name = name_of_method(f)
             return name not in _READERS and not isinstance(f.this, types.UnicodeType), False
         key = getattr(f, "typing_key", None)
         module = getattr(key, "__module__", None) or ""

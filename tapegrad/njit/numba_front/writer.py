@@ -153,7 +153,10 @@ class Writer:
 
     def number(self, var: NumbaIR, kind: str) -> Operand:
         """A variable that holds a number, as a type."""
-        return self.as_kind(self.get(var)[0], self.type(var), kind)
+        t = self.type(var)
+        if scalar(t) is None:
+            raise Unsupported(f"{t} as a number")
+        return self.as_kind(self.get(var)[0], t, kind)
 
     def as_kind(self, x: Operand, t: NumbaType, kind: str) -> Operand:
         """A number of Numba's type `t` as a type."""
