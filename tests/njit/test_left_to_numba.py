@@ -28,6 +28,7 @@ def dict_of(**entries):
 
 RATES = dict_of(a=2.0, b=3.0)
 WEIGHTS = dict_of(w=A1[:3].copy(), v=np.array([4.0, 5.0, 6.0]))
+COLUMNS = dict_of(a=np.arange(6.0).reshape(3, 2)[:, 1])  # no array in C order
 PARTS = np.array(
     [(1.5, 2, True, (1.0, 2.0)), (2.5, 4, False, (3.0, 0.5))],
     [("weight", float), ("n", "i4"), ("on", "?"), ("at", float, 2)],
@@ -85,6 +86,15 @@ def values_that_may_be_missing(x):
     if one is not None and none is None:
         return x * one * x
     return x
+
+
+@case(0.7, COLUMNS)
+def arrays_that_may_be_missing(x, columns):
+    s = x
+    for key in ("a", "b", "a"):
+        found = columns.get(key)
+        s = s * x if found is None else s + np.sum(found) * x * found[1]
+    return s
 
 
 @case(0.7, "cubic")

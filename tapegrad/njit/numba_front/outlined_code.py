@@ -280,8 +280,11 @@ class _Compilation:
         elif isinstance(t, types.Optional):
             optional = self.context.make_helper(builder, t, value)
             some = cgutils.as_bool_bit(builder, optional.valid)
+            none = llvm.Constant(optional.data.type, None)
             yield builder.zext(some, WORD)
-            yield from self._taken(builder, t.type, optional.data, place)
+            yield from self._taken(
+                builder, t.type, builder.select(some, optional.data, none), place
+            )
         elif isinstance(t, types.Array):
             array = self.context.make_array(t)(self.context, builder, value)
             size = self.context.get_abi_sizeof(self.context.get_data_type(t.dtype))
