@@ -90,11 +90,10 @@ def values_that_may_be_missing(x):
 
 @case(0.7, COLUMNS)
 def arrays_that_may_be_missing(x, columns):
-    s = x
-    for key in ("a", "b", "a"):
-        found = columns.get(key)
-        s = s * x if found is None else s + np.sum(found) * x * found[1]
-    return s
+    found, none = columns.get("a"), columns.get("b")
+    if found is not None and none is None:
+        return np.sum(found) * x * found[1]
+    return x * x
 
 
 @case(0.7, "cubic")
