@@ -168,6 +168,15 @@ def eigenvectors(a):
     return s
 
 
+@case(SQUARE, A2)
+def orthogonal_factors(a, b):
+    q, r = np.linalg.qr(a)
+    s = np.sum(q[:, 1] ** 3) + np.sum(r**3)
+    q, r = np.linalg.qr(b)
+    wide, (q, r) = q[1, 2] * r[0, 4] + r[1, 1], np.linalg.qr(b.T)
+    return s + wide * q[4, 2] + r[0, 3]
+
+
 @case(SQUARE, B2)
 def singular_values(a, b):
     s = np.linalg.cond(a) * np.linalg.norm(a[1:], 2) + np.linalg.norm(b, -2) + np.linalg.cond(b, -2)

@@ -273,11 +273,16 @@ def of_eigenvalues(a):
     return np.sum(np.linalg.eigvalsh(a) ** 3)
 
 
-def test_second_derivatives_of_eigenpairs():
+@njit
+def of_orthogonal_factors(a):
+    q, r = np.linalg.qr(a)
+    return np.sum(q[0] ** 3) + np.sum(r * r[0])
+
+
+@pytest.mark.parametrize("f", [of_eigenpairs, of_orthogonal_factors])
+def test_second_derivatives_of_factors(f):
     a = np.array([[2.0, 0.1, -0.6], [0.3, -1.0, 0.2], [0.7, -0.4, 0.5]])
-    np.testing.assert_allclose(
-        tg.hessian(of_eigenpairs)(a), tg.hessian(of_eigenpairs.py_func)(a), rtol=1e-9, atol=1e-12
-    )
+    np.testing.assert_allclose(tg.hessian(f)(a), tg.hessian(f.py_func)(a), rtol=1e-9, atol=1e-12)
 
 
 def test_equal_eigenvalues():

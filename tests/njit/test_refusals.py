@@ -135,7 +135,7 @@ def calls_itself(x, n=3):
 
 
 def factors(x):
-    return np.linalg.qr(np.outer(np.ones(2), np.ones(2) * x))[1][0, 0]
+    return np.linalg.svd(np.outer(np.ones(2), np.ones(2) * x))[1][0]
 
 
 def complex_numbers(x):
@@ -187,7 +187,7 @@ REASONS = {
     shuffles: "shuffle` of array(float64, 1d, C)",
     complex_numbers: "complex128",
     iterator_shared: "an iterator that several loops share",
-    factors: "`np.linalg.qr`",
+    factors: "`np.linalg.svd`",
 }
 
 

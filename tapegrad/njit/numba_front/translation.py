@@ -21,8 +21,8 @@ from tapegrad.njit.numba_front.components import (
     tuple_like,
 )
 from tapegrad.njit.numba_front.iteration import INDEXED_ITERATORS
+from tapegrad.njit.numba_front.lapack_factors import LapackFactors
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
-from tapegrad.njit.numba_front.spectra import Spectra
 from tapegrad.njit.numba_front.subscripts import is_index
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain, row_of
@@ -53,7 +53,7 @@ _REASONS = {
 }
 
 
-class Translation(Spectra):
+class Translation(LapackFactors):
     """The code of one typed function."""
 
     def write(self) -> CodeBlock:

@@ -1,8 +1,10 @@
-"""Eigenvalues and eigenvectors: LAPACK computes them, perturbation theory differentiates them.
+"""Factors that LAPACK computes, and that are written here as functions of what moves.
 
-`np.linalg.eigh` of Numba runs once.  In the basis of its vectors `v` a symmetric matrix is
+What LAPACK has found is held constant.  In the basis of its eigenvectors `v` a symmetric matrix is
 `vᵀ a v = diag(w) + d`, where `d` is zero, but moves with the matrix; eigenvalues and eigenvectors
-are written as functions of `d` up to its second order, which first and second derivatives need.
+are functions of `d` up to its second order, which first and second derivatives need.  With the
+triangle `u` of a matrix, `b = a u⁻¹` has orthogonal columns; the factors of `b`, by Cholesky's of
+`bᵀ b`, lead to those of `a`.
 """
 
 from __future__ import annotations
@@ -51,6 +53,26 @@ for i in range(n):
    s = dx[i, j] - x[i, j] * d[j, j]
    z[i, j] = x[i, j] + (s / (w[j] - w[i]) if w[i] != w[j] else np.cbrt(s))
 return (z.T @ v.T).T"""
+_ORTHOGONAL = """\
+m, k = a.shape[0], u.shape[0]
+b, q = np.empty((m, k), D), np.empty((m, k), D)
+for i in range(m):
+ for j in range(k):
+  s = a[i, j]
+  for l in range(j):
+   s -= b[i, l] * u[l, j]
+  b[i, j] = s / u[j, j]
+c = np.linalg.cholesky(b.T @ b)
+for i in range(m):
+ for j in range(k):
+  s = b[i, j]
+  for l in range(j):
+   s -= q[i, l] * c[j, l]
+  q[i, j] = s / c[j, j]
+r = np.empty(u.shape, D)
+r[:, :k] = c.T @ np.ascontiguousarray(u[:, :k])
+r[:, k:] = q.T @ np.ascontiguousarray(a[:, k:])
+return q, r"""
 # A symmetric matrix whose largest eigenvalues are the singular values of another one.
 _DOUBLED = """\
 m, n = a.shape
@@ -70,13 +92,19 @@ def eigenpairs(a):  # type: ignore[no-untyped-def]
 
 
 @from_python
+def triangle(a):  # type: ignore[no-untyped-def]
+    """The upper triangle of a matrix by LAPACK."""
+    return np.linalg.qr(a)[1]
+
+
+@from_python
 def same(a):  # type: ignore[no-untyped-def]
     """A copy."""
     return a.copy()
 
 
-class Spectra(Outlining):
-    """Writes eigenvalues, eigenvectors and singular values."""
+class LapackFactors(Outlining):
+    """Writes eigenvalues, eigenvectors, singular values and orthogonal factors."""
 
     def library(self, name: str, args: list[Found], t: NumbaType) -> Found | None:
         """A function of the array library, or one of those here."""
@@ -87,6 +115,11 @@ class Spectra(Outlining):
         if name in ("eigh", "eigvalsh") and kind.ndim == 2:
             found = self.eigenpairs(args[0], vectors=name == "eigh")
             return found if name == "eigh" else self.laid_out(found, t)
+        if name == "qr":
+            u = self.run(triangle, args[0], detached=True)
+            found = self.source("orthogonal", "a, u", _ORTHOGONAL, [*args, u])
+            parts = [self.laid_out(x, part) for x, part in zip(self.parts(*found), t)]
+            return [x for ops, _ in parts for x in ops], t
         if name == SINGULAR_VALUES:
             matrix = self.source("doubled", "a", _DOUBLED, args)
             values = self.eigenpairs(matrix, vectors=False)
