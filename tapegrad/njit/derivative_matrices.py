@@ -216,6 +216,10 @@ def tangents_of(
         if len(given) != len(leaves):
             raise ValueError(f"`{name}`: the tangent of argument {k} has another structure than it")
         for leaf, t in zip(leaves, given):
+            if t is None:
+                raise TypeError(
+                    f"`{name}`: the tangent of argument {k} is None: pass zeros where it stays"
+                )
             t = np.asarray(t)
             if t.dtype.kind not in "fiu":
                 raise TypeError(f"`{name}` needs floating-point tangents, got {t.dtype}")

@@ -210,8 +210,14 @@ def arrays_in_fortran_order(a):
     for i in range(5):
         for j in range(4):
             c[i, j] = a[j, i] ** 2
-    flat = (a.T * 2.0).T.ravel()
-    return b[1, 3] * b[2, 0] + np.sum(b[1] * c.T[2]) * flat[3] * flat[7] + np.zeros_like(c).T[0, 1]
+    flat, d = (a.T * 2.0).T.ravel(), np.asfortranarray(np.asfortranarray(a))
+    d[0, 0] *= np.asfortranarray(a[::2].T)[0, 1]
+    return (
+        np.sum(d * a)
+        + np.asfortranarray(a[0])[1] * b[1, 3] * b[2, 0]
+        + np.sum(b[1] * c.T[2]) * flat[3] * flat[7]
+        + np.zeros_like(c).T[0, 1]
+    )
 
 
 @case(0.7, 2.5)

@@ -67,6 +67,8 @@ def test_jvp():
         np.testing.assert_allclose(found, expected)
     with pytest.raises(ValueError, match=r"a tangent of shape \(2,\)"):
         tg.jvp(cubes, (X,), (V[:2],))
+    with pytest.raises(TypeError, match="`jvp`: the tangent of argument 1 is None: pass zeros"):
+        tg.jvp(outputs, (X, 2.0, 3), (V, None, None))
     with pytest.raises(TypeError, match="`tangents` is a tuple with one entry for each"):
         tg.jvp(outputs, (X, 2.0, 3), (V,))
 

@@ -136,6 +136,9 @@ class ArrayCalls(Inlining):
             return self.view_as(self.subscript(*this, entries), t)
         if key in (np.real, np.ascontiguousarray):
             return self.laid_out(self.contiguous(self.known(args[0])), t)
+        if key is np.asfortranarray:
+            this = self.known(args[0])
+            return this if this[1].layout == "F" else self.laid_out(self.contiguous(this), t)
         if key is np.ravel:
             return self.flat(name, (self.names(args[0]), self.type(args[0])), t)
         known = is_numpys(key) or getattr(key, "__module__", "") == NUMBAS_LINALG
