@@ -62,6 +62,10 @@ class Translation(LapackFactors):
         if self.typed.is_library:
             self.prefix = f"${self.prefix}"  # its names are not the user's
         self.find_growing()
+        self.optional = {
+            name: t for name, t in self.typed.types.items()
+            if isinstance(t, types.Optional) and not is_opaque(t)
+        }  # fmt: skip
         self.labels = {k: self.code.block() for k in blocks}
         self.started: set[str] = set()  # iterators that a loop runs over
         self.made_in: dict[str, int] = {}
@@ -132,15 +136,13 @@ class Translation(LapackFactors):
         Without a value it raises, as in Numba.
         """
         found: dict[str, NumbaType] = {}
-        if not isinstance(s, _READING) or self._passes_none(s):
+        if not self.optional or not isinstance(s, _READING) or self._passes_none(s):
             return found
+        target = s.target.name if isinstance(s, ir.Assign) else ""
         for v in s.list_vars():
-            t = self.typed.types[v.name]
-            if isinstance(t, types.Optional) and not is_opaque(t) and v.name not in found:
-                if isinstance(s, ir.Assign) and v.name == s.target.name:
-                    continue
+            if v.name in self.optional and v.name not in (target, *found):
                 self.require(self.names(v)[0])
-                found[v.name] = t.type
+                found[v.name] = self.optional[v.name].type
         return found
 
     def _passes_none(self, s: NumbaIR) -> bool:
