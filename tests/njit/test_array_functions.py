@@ -220,6 +220,19 @@ def arrays_in_fortran_order(a):
     )
 
 
+@case(A2)
+def copies_only_where_the_order_is_another(a):
+    b = a.copy()
+    whole, part = np.ascontiguousarray(b[0][::1]), np.ascontiguousarray(b[1][::2])
+    whole[1] *= 3.0 * a[3, 3]
+    part[1] *= a[0, 0]
+    columns, rows = np.asfortranarray(b.T[::1]), np.asfortranarray(b[::1])
+    columns[1, 1] *= a[2, 2]
+    rows[2, 0] *= a[0, 1]
+    np.real(b)[3, 0] *= 2.0
+    return np.sum(b * a) + np.sum(part**2) + np.sum(rows**3) + columns[1, 2] * whole[1]
+
+
 @case(0.7, 2.5)
 def angles_and_factorials(x, y):
     whole = math.radians(x) + np.deg2rad(y) * np.radians(x) + math.degrees(x) * np.rad2deg(y)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.njit.numba_front import array_library, matrix_library, order_library
-from tapegrad.njit.numba_front.components import array_of, element_of, scalar
+from tapegrad.njit.numba_front.components import array_of, components, element_of, scalar
 from tapegrad.njit.numba_front.inlining import Inlining
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import Slice, is_index
@@ -134,11 +134,10 @@ class ArrayCalls(Inlining):
             entries: list[Any] = [Slice(None, None, None)] * this[1].ndim
             entries.insert(axis % t.ndim, None)
             return self.view_as(self.subscript(*this, entries), t)
-        if key in (np.real, np.ascontiguousarray):
-            return self.laid_out(self.contiguous(self.known(args[0])), t)
-        if key is np.asfortranarray:
-            this = self.known(args[0])
-            return this if this[1].layout == "F" else self.laid_out(self.contiguous(this), t)
+        if key is np.real:
+            return self.known(args[0])
+        if key in (np.ascontiguousarray, np.asfortranarray):
+            return self.in_order(self.known(args[0]), t)
         if key is np.ravel:
             return self.flat(name, (self.names(args[0]), self.type(args[0])), t)
         known = is_numpys(key) or getattr(key, "__module__", "") == NUMBAS_LINALG
@@ -276,12 +275,41 @@ class ArrayCalls(Inlining):
                 size = self.emit(row, [size, self.to(n, "f64")], "f64")
             self.require(self.emit("lt", [size, Constant(2.0**60, "f64")], "i1"))
 
-    def contiguous(self, this: Found) -> Found:
-        """An array in C order: a copy, unless it is known to be in it."""
-        t = this[1]
-        if t.layout == "C":
-            return this
-        return self.inline(array_library.copied(t), [this])
+    def in_order(self, this: Found, t: NumbaType) -> Found:
+        """An array in the order of a type: itself if it lies so, which may show only now."""
+        ops, kind = this
+        shape, strides = self.shape(ops, kind), self.strides(ops, kind)
+        view = [ops[0], *shape, *(strides if t.layout != "C" else ())]
+        if kind.layout == t.layout or (kind.ndim == 1 and kind.layout != "A"):
+            return view, t
+        if kind.layout == "C":
+            return self.laid_out(this, t)
+        if kind.layout == "F":
+            return self.laid_out(self.inline(array_library.copied(kind), [this]), t)
+        names: Operands = [self.code.name(k, "r") for _, k in components(t)]
+        same, copy, on = self.code.block(), self.code.block(), self.code.block()
+        self.current.end("branch", (self.lies_in_order(this, t),), same.label, copy.label)
+        self.current = copy
+        made, _ = self.laid_out(self.inline(array_library.copied(kind), [this]), t)
+        for block, values in ((self.current, made), (same, view)):
+            self.current = block
+            for name, value in zip(names, values):
+                self.copy(value, str(name))
+            self.current.end("jump", (), on.label)
+        self.current = on
+        return names, t
+
+    def lies_in_order(self, this: Found, t: NumbaType) -> Operand:
+        """Whether the elements of an array lie one behind the other in the order of a type."""
+        shape, strides = self.shape(*this), self.strides(*this)
+        pairs = [*zip(shape, strides)]
+        found: Operand = Constant(True, "i1")
+        step: Operand = ONE
+        for n, stride in pairs if t.layout == "F" else reversed(pairs):
+            fits = [self.emit("le", [n, ONE], "i1"), self.emit("eq", [stride, step], "i1")]
+            found = self.emit("band", [found, self.emit("bor", fits, "i1")], "i1")
+            step = self.index("imul", step, n)
+        return found
 
     def flat(self, name: str, this: Found, t: NumbaType) -> Found:
         """`a.flatten()`, a copy, and `a.ravel()`: a view of an array in C order."""
