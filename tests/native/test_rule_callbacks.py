@@ -321,5 +321,6 @@ def test_the_same_is_recorded_both_ways(kind, dtype, shape):
         found.append((tape.words()[-1].tolist(), y._s, y._a.dtype, y.tolist(), type(entry)))
         assert tape.tokens[tape.used - 1] is y._pos
         assert y._home is tape
-        assert entry.arity == 3
+        # A Function's has no places for what is no Tensor.
+        assert len(y.grad_fn.next_functions) == (3 if hasattr(entry, "arity") else 2)
     assert found[0] == found[1]
