@@ -32,7 +32,8 @@ class Holder(Protocol):
         """The index of the record of a position, or -1."""
 
 
-MOST = 100_000  # objects that are looked at: where there are more, all count as in use
+# Objects that are looked at, at all and for each hook: where there are more, all count as in use.
+MOST, MOST_OF_EACH = 100_000, 100
 _LISTED = expected_count(0, holders=1)  # references to what lies in one list alone
 
 
@@ -91,12 +92,13 @@ class _Referents:
 
     def __init__(self, things: list[Any], tape: Holder) -> None:
         self.objects, self.complete = things, True
+        most = max(MOST, MOST_OF_EACH * len(things))
         self.below: list[list[int]] = []
         self.numbers: list[list[int]] = []
         self.inside = [0] * len(things)
         seen = {id(thing): k for k, thing in enumerate(things)}
         for thing in things:  # which grows
-            self.complete = len(things) <= MOST
+            self.complete = len(things) <= most
             if not self.complete:
                 return
             below, numbers = list[int](), list[int]()

@@ -470,9 +470,12 @@ class Tape(Records):
             live = np.fromiter(map(getrefcount, self.tokens[:count]), np.int64, count) > UNHELD
             marks = live.astype(np.uint8)
             Tape.propagate(self, marks, count)
-            if _held(self.words()[marks != 0]) > self.cycles_from:
+            held = _held(self.words()[marks != 0])
+            if held > self.cycles_from:
                 marks = cycles.in_use(self, marks, Tape.propagate)
-                self.cycles_from = max(DEBT_FLOOR, 2 * _held(self.words()[marks != 0]))
+                held = _held(self.words()[marks != 0])
+                self.cycles_from = 2 * held
+            self.cycles_from = max(DEBT_FLOOR, min(self.cycles_from, 4 * held))
             dropped = None
             if marks.all():
                 self.debt, self.debt_limit = 0, _limit(self.words())
