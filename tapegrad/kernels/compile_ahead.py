@@ -1,6 +1,6 @@
 """Compile in a process of its own what would interrupt the work of this one.
 
-The compiled sweep and the native path take some ten seconds, during which Numba holds the
+The compiled sweep and the native path take some fifteen seconds, during which Numba holds the
 interpreter's lock: a thread would not help.  Processes of low priority compile what was asked for
 into the disk cache, two at a time, and this one loads it from there when it looks the next time;
 until then NumPy and Python do the work.  Of programs that want the same, one has it compiled.
