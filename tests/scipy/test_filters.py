@@ -5,7 +5,7 @@ import pytest
 import scipy.signal
 
 import tapegrad as tg
-from tests.scipy.test_names import same
+from tests.scipy.test_names import alike_in_transforms, same
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch has other names")
 
@@ -34,23 +34,11 @@ FILTERS = {
 }  # fmt: skip
 
 
-def transformed(call, *arrays):
-    def total(*args):
-        return np.sum(np.sin(call(tg.scipy.signal, *args)))
-
-    slopes = tg.grad(total, tuple(range(len(arrays))))
-    wanted = slopes(*arrays)
-    batch = tg.vmap(slopes)(*[np.stack([a, a]) for a in arrays])
-    for a, b, c in zip(tg.jit(slopes)(*arrays), wanted, batch, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(c[1], b, rtol=1e-9, atol=1e-12)
-
-
 @pytest.mark.parametrize("name", FILTERS)
 def test_filters(name):
     call, *arrays = FILTERS[name]
     same("signal", call, *arrays)
-    transformed(call, *arrays)
+    alike_in_transforms("signal", call, *arrays)
 
 
 @pytest.mark.parametrize("boundary", ["fill", "wrap", "symm"])
@@ -67,7 +55,7 @@ def test_matrices(name, mode, boundary):
     if boundary == "fill":
         same("signal", call, M[:2, :3], M, orders=0)
     same("signal", call, M[:3, :4], y[:, :2])
-    transformed(call, M, y)
+    alike_in_transforms("signal", call, M, y)
 
 
 def test_what_is_not_there_is_refused():

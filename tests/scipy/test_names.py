@@ -39,6 +39,21 @@ def same(home, call, *arrays, orders=2):
         assert gradgradcheck(lambda *x: call(ours, *x), given)
 
 
+def alike_in_transforms(home, call, *arrays):
+    """Hold the derivatives of a function to those under `jit` and `vmap`."""
+
+    def total(*args):
+        found = call(getattr(tg.scipy, home), *args)
+        return sum(np.sum(np.sin(x)) for x in (found if isinstance(found, tuple) else (found,)))
+
+    slopes = tg.grad(total, tuple(range(len(arrays))))
+    wanted = slopes(*arrays)
+    batch = tg.vmap(slopes)(*[np.stack([a, a]) for a in arrays])
+    for a, b, c in zip(tg.jit(slopes)(*arrays), wanted, batch, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(c[1], b, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("M", [G, Z], ids=["real", "complex"])
 @pytest.mark.parametrize("name", ["inv", "det", "pinv", "expm", "svdvals"])
 def test_functions_of_a_matrix(name, M):
@@ -149,17 +164,7 @@ MATRICES = {
 def test_matrices(name):
     call, *arrays = MATRICES[name]
     same("linalg", call, *arrays)
-
-    def total(*args):
-        found = call(tg.scipy.linalg, *args)
-        return sum(np.sum(np.sin(x)) for x in (found if isinstance(found, tuple) else (found,)))
-
-    slopes = tg.grad(total, tuple(range(len(arrays))))
-    wanted = slopes(*arrays)
-    batch = tg.vmap(slopes)(*[np.stack([a, a]) for a in arrays])
-    for a, b, c in zip(tg.jit(slopes)(*arrays), wanted, batch, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(c[1], b, rtol=1e-9, atol=1e-12)
+    alike_in_transforms("linalg", call, *arrays)
 
 
 def test_a_logarithm_draws_no_random_numbers_of_the_users():
