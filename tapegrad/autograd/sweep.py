@@ -543,10 +543,9 @@ def _workspace(tape: Tape) -> Workspace | None:
             if next(_sweeps_in_python) % 64 == 0 and Tape.on_full is not None:
                 Tape.on_full()
             return None
-        if Tape.propagate is reachability_fallback.propagate:  # the first
-            from tapegrad.native.install import install
-
-            install(compiling=False, asking=True)
+        first = Tape.propagate is reachability_fallback.propagate
+        if first and Tape.on_full is not None:
+            Tape.on_full()
         tape.workspace = made
         Tape.propagate = propagate
     work: Workspace = tape.workspace

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.abstract_array import AbstractArray
+from tapegrad.base.abstract_array import AbstractArray, filler
 from tapegrad.functions import arithmetic as ar
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import one_dim
@@ -33,7 +33,7 @@ def varies(x: Any) -> bool:
 
 def shown(x: Any) -> Any:
     """An array in the shape and dtype of a Tensor, for what reads no more; others as they are."""
-    return np.broadcast_to(np.zeros((), x._a.dtype), x._a.shape) if isinstance(x, Tensor) else x
+    return filler(x._a.shape, x._a.dtype) if isinstance(x, Tensor) else x
 
 
 def _digitize(x: Any, bins: Any, right: bool = False) -> Tensor:

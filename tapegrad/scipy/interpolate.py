@@ -13,7 +13,6 @@ from typing import Any as _Any
 
 import numpy as _np
 
-from tapegrad.base.abstract_array import AbstractArray as _AbstractArray
 from tapegrad.functions import arithmetic as _ar
 from tapegrad.functions import elementwise as _ew
 from tapegrad.functions.arguments import one_dim as _one_dim
@@ -23,6 +22,7 @@ from tapegrad.functions.shapes import movedim as _movedim
 from tapegrad.functions.shapes import reshape as _reshape
 from tapegrad.numpy_face.common import floating as _floating
 from tapegrad.numpy_face.common import tensor as _tensor
+from tapegrad.numpy_face.mapped import varies as _varies
 from tapegrad.numpy_face.order import searchsorted_ as _searchsorted
 from tapegrad.scipy.either import among as _among
 from tapegrad.scipy.either import theirs as _theirs
@@ -158,7 +158,7 @@ class RegularGridInterpolator:
         outside = beyond[0]
         for one in beyond[1:]:
             outside = _ew.logical_or(outside, one)
-        if self.bounds_error and not isinstance(outside._a, _AbstractArray) and outside._a.any():
+        if self.bounds_error and not _varies(outside) and outside._a.any():
             raise ValueError("`RegularGridInterpolator`: a place lies outside of the grid")
         other = _np.nan if self.bounds_error else self.fill_value
         shape = (*outside._a.shape, *(1,) * rest)

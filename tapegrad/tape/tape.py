@@ -547,12 +547,16 @@ class Tape(Records):
 
 def _held(words: np.ndarray) -> int:
     """About how many bytes records hold with all that belongs to them."""
-    return 1024 * len(words) + int(8 * shapes.sizes[words[:, SHAPE]].sum())
+    return 1024 * len(words) + _result_bytes(words)
 
 
 def _limit(words: np.ndarray) -> int:
     """The debt from which on to reclaim, given the words of the survivors."""
-    return max(DEBT_FLOOR, int(8 * shapes.sizes[words[:, SHAPE]].sum()))
+    return max(DEBT_FLOOR, _result_bytes(words))
+
+
+def _result_bytes(words: np.ndarray) -> int:
+    return 8 * int(shapes.sizes[words[:, SHAPE]].sum())
 
 
 class _Current(_local):

@@ -142,6 +142,5 @@ class LapackFactors(Outlining):
 
     def source(self, name: str, arguments: str, body: str, given: list[Found]) -> Found:
         """What a function that is written here makes of arrays of one type."""
-        kind = dtype(given[0][1].dtype)
-        body = body.replace("D)", f"{kind})").replace("ZERO", f"{kind}(0)")
+        body = body.replace("D)", f"{dtype(given[0][1].dtype)})")
         return self.inline(defined(name, arguments, body), given)
