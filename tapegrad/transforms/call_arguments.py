@@ -157,18 +157,24 @@ def as_tensor(x: Any, name: str) -> Tensor:
             f"`{name}` needs floating-point arguments, got {array.dtype}: pass a float "
             "(1.0 instead of 1), or convert the array with `x.astype(float)`"
         )
-    if kind == "c" and name.removeprefix("func.") in MATRICES:
-        raise NotImplementedError(
-            f"`{name}` in {array.dtype} arguments (shape {array.shape}): a function that is not "
-            "analytic has no matrix of complex derivatives; pass `x.real` and `x.imag` as two "
-            "arguments, and put them together in the function"
-        )
+    if name.removeprefix("func.") in MATRICES:
+        refuse_complex_matrix(name, array)
     if array.dtype not in DTYPE_BITS:
         raise NotImplementedError(
             f"`{name}` in {array.dtype} arguments (shape {array.shape}) is not supported: convert "
             "them to float64 or float32 with `x.astype(float)`"
         )
     return borrowed(x if isinstance(x, Tensor) else wrap(array))
+
+
+def refuse_complex_matrix(name: str, array: np.ndarray) -> None:
+    """Refuse a matrix of derivatives in complex arguments."""
+    if array.dtype.kind == "c":
+        raise NotImplementedError(
+            f"`{name}` in {array.dtype} arguments (shape {array.shape}): a function that is not "
+            "analytic has no matrix of complex derivatives; pass `x.real` and `x.imag` as two "
+            "arguments, and put them together in the function"
+        )
 
 
 def borrowed(t: Tensor) -> Tensor:

@@ -148,8 +148,10 @@ def _plain(tensors: Iterable[Tensor]) -> bool:
 
 def _floating(x: Any) -> bool:
     if isinstance(x, Tensor):
-        return x._a.dtype.kind == "f"
-    return isinstance(x, float) or (isinstance(x, np.ndarray) and x.dtype.kind == "f")
+        return x._a.dtype.kind in "fc"
+    if isinstance(x, np.ndarray):
+        return x.dtype.kind in "fc"
+    return isinstance(x, float | complex)
 
 
 _GRADIENTS = {*PLAIN, type(None)}

@@ -184,7 +184,7 @@ def check_alone(owner: Any, t: Tensor, newest: int) -> None:
 def gradient(f: Any, g: Any, shape: tuple[int, ...]) -> Tensor:
     """The gradient in one argument that a rule of the user's returned, if it can be one."""
     name = name_of(f)
-    if not isinstance(g, (Tensor, np.ndarray, np.generic, float, int)):
+    if not isinstance(g, (Tensor, np.ndarray, np.generic, float, int, complex)):
         raise TypeError(
             f"the rule of {name} returned a gradient of type {type(g).__name__}: it returns "
             "arrays, Tensors or numbers, or None for a zero"
@@ -195,4 +195,4 @@ def gradient(f: Any, g: Any, shape: tuple[int, ...]) -> Tensor:
             f"the rule of {name} returned a gradient of shape {t._a.shape} for an argument of "
             f"shape {shape}"
         )
-    return t if t._a.dtype.kind == "f" else t.to(np.float64)
+    return t if t._a.dtype.kind in "fc" else t.to(np.float64)

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import enable_grad, no_grad
+from tapegrad.functions import complex_parts
 from tapegrad.lift.gradient_targets import variables
 from tapegrad.lift.lifted_tensor import Lifted, constant, pull, zeros_like
+from tapegrad.ops.elementwise import is_complex
 from tapegrad.tensor import Tensor
 
 Gradients = Callable[[list[Tensor]], list[Tensor | None]]
@@ -40,11 +42,11 @@ def _check_linear(
 ) -> None:
     """Refuse a rule that is not linear: its derivative at zero weights must be the rule itself."""
     weights = [constant(_probe(y, size), y) for y in found]
-    products = [a * b for a, b in _pairs(gradients(weights), slopes)]
-    products += [-w * y for w, y in zip(weights, found, strict=True)]
+    products = [_inner(a, b) for a, b in _pairs(gradients(weights), slopes)]
+    products += [-_inner(w, y) for w, y in zip(weights, found, strict=True)]
     difference = _size(sum(p.sum() for p in products))
     bound = sum(_size(p.abs().sum()) for p in products)
-    is_f8 = all(y._a.dtype.itemsize == 8 for y in (*found, *slopes))
+    is_f8 = all(np.finfo(y._a.dtype).bits == 64 for y in (*found, *slopes))
     # Unknown or non-finite values prove nothing.
     if np.isfinite(bound) and difference > (1e-6 if is_f8 else 1e-2) * bound:
         raise RuntimeError(
@@ -52,6 +54,11 @@ def _check_linear(
             "rescales it, or detaches it), so it has no tangents in forward mode: use reverse mode "
             "(`grad`, `jacrev`, `vhp`), or say with `custom_jvp` what the tangents are"
         )
+
+
+def _inner(a: Tensor, b: Tensor) -> Tensor:
+    """The products whose sum is the inner product, of complex numbers that of their parts."""
+    return complex_parts.real(complex_parts.conj(a) * b) if is_complex(a) else a * b
 
 
 def _probe(y: Tensor, size: float) -> np.ndarray:

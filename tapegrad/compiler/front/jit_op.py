@@ -52,12 +52,12 @@ class Call:
         """The gradients in the Tensors, by the compiled adjoint."""
         specialization = self.specialization
         assert specialization is not None
-        moving = tuple([t._a.dtype.kind == "f" for t in tensors])
+        moving = tuple([t._a.dtype.kind in "fc" for t in tensors])
         firsts: dict[int, int] = {}
         for k, leaf in enumerate(specialization.leaves):
             if (
                 leaf.form != STATIC
-                and specialization.program.outputs[leaf.output].dtype.kind == "f"
+                and specialization.program.outputs[leaf.output].dtype.kind in "fc"
             ):
                 firsts.setdefault(leaf.output, k)
         chosen = tuple(firsts.values())
@@ -109,7 +109,7 @@ class Compiled(Function):
         ctx.call = call
         ctx.save_for_backward(*tensors)
         outputs = tuple([wrap(a) for a in call.program()])
-        ctx.mark_non_differentiable(*[t for t in outputs if t._a.dtype.kind != "f"])
+        ctx.mark_non_differentiable(*[t for t in outputs if t._a.dtype.kind not in "fc"])
         return outputs
 
     @staticmethod

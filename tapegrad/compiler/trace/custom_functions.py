@@ -84,7 +84,7 @@ def applied(trace: Trace, cls: Any, args: tuple[Any, ...]) -> Any:
     entry = Entry(cls, context, specs, found)
     constant = {id(t) for t in context._constant}
     live = [
-        isinstance(y, Tensor) and y._a.dtype.kind == "f" and id(y) not in constant for y in outputs
+        isinstance(y, Tensor) and y._a.dtype.kind in "fc" and id(y) not in constant for y in outputs
     ]
     if not recording or not any(live):
         results = [_fresh(y, args, context) for y in outputs]
