@@ -69,7 +69,7 @@ class NumbaCall(_Record):
         (call,), xs = ctx.lead, ctx.saved_tensors
         moved, along = _moved(ts[1:])
         found = iter(Tangents.apply(call, moved, *xs, *along) if moved else ())
-        return tuple([next(found, None) if y.dtype.kind == "f" else None for y in call.outputs])
+        return tuple([next(found, None) if _has_derivative(y) else None for y in call.outputs])
 
 
 class Gradients(_Record):
@@ -255,7 +255,11 @@ def _moved(tangents: Iterable[Any]) -> tuple[Numbers, list[Tensor]]:
 def _adjoints(call: RecordedCall, gs: Sequence[Any]) -> list[Tensor]:
     """The adjoints of those leaves of the result that have a derivative."""
     pairs = zip(call.outputs, gs, strict=True)
-    return _adjoints_of(call, [g for spec, g in pairs if spec.dtype.kind == "f"])
+    return _adjoints_of(call, [g for spec, g in pairs if _has_derivative(spec)])
+
+
+def _has_derivative(spec: Spec) -> bool:
+    return spec.dtype.kind in "fc"
 
 
 def _adjoints_of(call: RecordedCall, gs: Sequence[Any]) -> list[Tensor]:

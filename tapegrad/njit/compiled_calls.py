@@ -30,8 +30,11 @@ def routine_of(
 ) -> Routine | None:
     """The code that fills memory with some results: values, or the gradients `wanted`.
 
-    None where only Python can: it knows constant arrays.
+    None where only Python can: it knows constant arrays, and complex numbers.
     """
+    kinds = (*call.types, *(spec.dtype for spec in call.outputs), *(spec.dtype for spec in specs))
+    if any(dtype.kind == "c" for dtype in kinds):
+        return None
     if wanted is not None and len(places) < len(specs):
         return None
     return _Packing(call.program(wanted), call, wanted, specs, places).routine()
@@ -130,7 +133,7 @@ class _Packing:
 
     def _seed(self, place: int) -> str | None:
         """The word of an adjoint of a result."""
-        j, t = self.program.result_leaves[place]
+        j, t, _ = self.program.result_leaves[place]
         spec = self.call.outputs[j]
         if spec.dtype.kind != "f":
             return None
@@ -143,7 +146,7 @@ class _Packing:
     def _values(self, out: str) -> str:
         """Copy results; returns whether one has another shape than was announced."""
         text, bad = self.text, "false"
-        where = {j: (place, t) for place, (j, t) in self.program.result_leaves.items()}
+        where = {j: (place, t) for place, (j, t, _) in self.program.result_leaves.items()}
         arrays = []
         for spec, k, offset in zip(self.specs, self.places, self.offsets):
             place, t = where[k]

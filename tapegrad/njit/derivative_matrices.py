@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from tapegrad.njit.evaluation import Evaluator, program_of
 from tapegrad.njit.gradients import NumbaDerivative
 from tapegrad.njit.marshalling import Array
 from tapegrad.njit.numba_front.objects import Kinds
-from tapegrad.transforms.call_arguments import name_of, paired
+from tapegrad.transforms.call_arguments import name_of, paired, refuse_complex_matrix
 from tapegrad.transforms.pytree import flatten, unflatten
 
 Blocks = list[list[Array]]  # of the leaf of the result and the leaf of the arguments
@@ -45,6 +46,15 @@ def number_of(x: Array) -> Any:
 
 class _Matrix(NumbaDerivative):
     """A transform whose results are blocks."""
+
+    def prepared(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+        """All arguments, and the numbers of those that are differentiated in: real ones."""
+        given, chosen = super().prepared(args, kwargs)
+        for leaf in (leaf for k in chosen for leaf in marshalling.leaves(given[k])):
+            refuse_complex_matrix(self.name, np.asarray(leaf))
+        return given, chosen
 
     def check_strict(self, given: tuple[Any, ...], chosen: tuple[int, ...]) -> None:
         """With `strict`, refuse an argument that no result depends on."""
@@ -110,12 +120,15 @@ class Jacobian(_Matrix):
     ) -> None:  # fmt: skip
         leaves = flatten(value)[0]
         for r, result in enumerate(results):
-            for e in range(np.size(result) if np.asarray(result).dtype.kind == "f" else 0):
+            kind = np.asarray(result).dtype.kind
+            # Of a complex result both parts have a row.
+            units = {"f": (1.0,), "c": (1.0, 1j)}.get(kind, ())
+            for e, unit in itertools.product(range(np.size(result)), units):
                 seeds = zero_seeds(leaves)
-                np.reshape(seeds[r], -1)[e] = 1.0
+                np.reshape(seeds[r], -1)[e] = unit
                 found = self.evaluator.run(given, chosen, seeds=seeds, value=False).gradients
                 for block, g in zip(blocks[r], found, strict=True):
-                    _matrix(block, result)[e] = np.ravel(g)
+                    _matrix(block, result)[e] += unit * np.ravel(g)
 
 
 def _matrix(block: Array, x: Any) -> Array:
@@ -126,7 +139,7 @@ def _matrix(block: Array, x: Any) -> Array:
 def zero_seeds(leaves: Sequence[Any]) -> list[Array]:
     """An adjoint of zero for each leaf of a result."""
     kinds = [np.asarray(x).dtype for x in leaves]
-    return [np.zeros(np.shape(x), t if t.kind == "f" else float) for x, t in zip(leaves, kinds)]
+    return [np.zeros(np.shape(x), t if t.kind in "fc" else float) for x, t in zip(leaves, kinds)]
 
 
 class Hessian(_Matrix):
@@ -220,13 +233,13 @@ def tangents_of(
                 raise TypeError(
                     f"`{name}`: the tangent of argument {k} is None: pass zeros where it stays"
                 )
-            t = np.asarray(t)
-            if t.dtype.kind not in "fiu":
+            t, dtype = np.asarray(t), np.result_type(leaf, np.float32)
+            if t.dtype.kind not in ("fciu" if dtype.kind == "c" else "fiu"):
                 raise TypeError(f"`{name}` needs floating-point tangents, got {t.dtype}")
             if t.shape != np.shape(leaf):
                 raise ValueError(
                     f"`{name}`: a tangent of shape {t.shape} was given for an argument of shape "
                     f"{np.shape(leaf)}"
                 )
-            found.append(t.astype(float, copy=False)[()])
+            found.append(t.astype(complex if dtype.kind == "c" else float, copy=False)[()])
     return found

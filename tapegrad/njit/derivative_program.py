@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import struct
 import sys
@@ -26,7 +27,7 @@ from tapegrad.njit.forward_sweep import ForwardSweep
 from tapegrad.njit.idle_trips import leave_out_idle_trips
 from tapegrad.njit.loop_arrays import ForwardAlone
 from tapegrad.njit.marshalling import FORMAT, followed
-from tapegrad.njit.numba_front.components import components
+from tapegrad.njit.numba_front.components import COMPLEX, components, parts_in
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.numba_front.translation import code_of
 from tapegrad.njit.outer_vectorization import vectorize_outer_loops
@@ -68,6 +69,14 @@ class Request(NamedTuple):
     checkpoints: bool = False
 
 
+class ResultLeaf(NamedTuple):
+    """A number or an array of the result: which one, its type, and which part of a complex one."""
+
+    number: int
+    type: NumbaType
+    part: str
+
+
 class DerivativeProgram:
     """Machine code for a request, and what a caller has to know of it.
 
@@ -102,9 +111,13 @@ class DerivativeProgram:
         self.draws = _draws(function)
         emitter.strong = self.request.strong or self.draws is not None
         leaves = _leaves(self.result)
-        # By the place of the component: the number of the leaf, and its type.
-        self.result_leaves = {k: (j, t) for j, (k, t) in enumerate(leaves.items())}
-        arrays = {k: t.ndim for k, t in leaves.items() if isinstance(t, types.Array)}
+        # By the place of the component.
+        self.result_leaves = {
+            k + n: ResultLeaf(j, t, part)
+            for j, (k, t) in enumerate(leaves.items())
+            for n, part in enumerate(("real", "imag") if t in COMPLEX else ("",))
+        }
+        arrays = {k: t for k, t in leaves.items() if isinstance(t, types.Array)}
         self.owns = bool(arrays) and self.request.value
         self._result_kinds = [v.type for v in function.results]
         chosen = {*self.request.arguments, *(self.request.moved or ())}
@@ -115,7 +128,8 @@ class DerivativeProgram:
         else:
             frame = self._frame(function, emitter)
             lengths = {
-                k: [function.results[k + 1 + d] for d in range(ndim)] for k, ndim in arrays.items()
+                k: [*function.results[k + 1 : k + 1 + t.ndim], function.const(parts_in(t), "i64")]
+                for k, t in arrays.items()
             }
             self._write_sweeps(frame, lengths)
         frame.finish(self.owns)
@@ -166,7 +180,8 @@ class DerivativeProgram:
         self.unpacked, self.out_bytes = out.unpack, out.size
         values = [p for kind, p in self.words.inputs if kind == "value"]
         leaves = [p for p in values if not p.attribute.is_length]
-        self.leaf_of = {p: k for k, p in enumerate(leaves)}
+        firsts = itertools.accumulate(not p.attribute.is_imaginary for p in leaves)
+        self.leaf_of = {p: k - 1 for k, p in zip(firsts, leaves)}
         self.followed = [known for t in self.request.kinds for known in followed(t)]
 
     def _link(self, text: str) -> None:

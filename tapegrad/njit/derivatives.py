@@ -80,7 +80,7 @@ def _floats(args: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def _is_float(x: Any) -> bool:
-    return isinstance(x, marshalling.NUMBERS) and np.asarray(x).dtype.kind == "f"
+    return isinstance(x, marshalling.NUMBERS) and np.asarray(x).dtype.kind in "fc"
 
 
 def _refuse_strict(f: Dispatcher, name: str, strict: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import inspect
-import math
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
@@ -25,7 +24,7 @@ from tapegrad.njit.three_address_code import SourceLine, Unsupported
 from tapegrad.transforms.call_arguments import name_of
 
 RUNS_ONCE = ("grad", "value_and_grad", "hvp", "jvp", "explain")
-FLOATS = (np.float64, np.float32)
+FLOATS = (np.float64, np.float32, np.complex128, np.complex64)
 _programs: weakref.WeakKeyDictionary[Dispatcher, dict[Request, DerivativeProgram]]
 _programs = weakref.WeakKeyDictionary()
 # The same for arguments of types that are quickly told.
@@ -82,7 +81,7 @@ OTHERS = "`argnums` chooses the arguments that are differentiated in"
 REMEDIES = {
     **dict.fromkeys("iub", f"pass a float (1.0 instead of 1), or `x.astype(float)`; {OTHERS}"),
     "f": "there are float64 and float32: convert the array with `x.astype(float)`",
-    "c": "no derivatives of complex functions are here: pass real and imaginary parts",
+    "c": "there are complex128 and complex64: convert it with `astype(complex)`",
 }
 
 
@@ -259,8 +258,11 @@ def _holds_nan(x: Any) -> bool:
     A product of vectors would be quicker, and would wake the threads of BLAS.
     """
     if not isinstance(x, np.ndarray):
-        return math.isnan(x)
-    return x.size > 0 and math.isnan(np.minimum.reduce(x, None))
+        return bool(x != x)
+    if not x.size:
+        return False
+    least = np.minimum.reduce(x, None)
+    return bool(least != least)
 
 
 class Call:
@@ -308,7 +310,9 @@ class Call:
         leaf = self.leaves[self.program.leaf_of[p]]
         direction = directions[self.program.leaf_of[p]]
         if p.type != "ptr":
-            return 0 if direction is None or p.type not in ("f64", "f32") else direction
+            if direction is None or p.type not in ("f64", "f32"):
+                return 0
+            return direction.imag if p.attribute.is_imaginary else direction.real
         if p.attribute.element not in ("f64", "f32") or p not in self.program.moving:
             return 0
         given = np.zeros(leaf.shape) if direction is None else direction
@@ -319,10 +323,10 @@ class Call:
         return marshalling.address_of(array)
 
     def _seed(self, place: int, seeds: Sequence[Any] | None) -> Any:
-        number, t = self.program.result_leaves[place]
+        number, t, part = self.program.result_leaves[place]
         seed: Any = 1.0 if seeds is None else seeds[number]
         if not isinstance(t, types.Array):
-            return seed
+            return getattr(seed, part) if part else seed
         self.kept.append(seed)
         return marshalling.address_of(seed)
 
@@ -366,5 +370,7 @@ class Call:
                 found.append(None)
             else:
                 g = words[self.program.words.output["gradient", p]]
-                found.append(type(leaf)(g) if isinstance(leaf, np.floating) else g)
+                if p.attribute.is_imaginary:
+                    g = complex(found.pop(), g)
+                found.append(type(leaf)(g) if isinstance(leaf, np.inexact) else g)
         return found

@@ -93,7 +93,7 @@ def fast_call(
 
 def _is_simple(x: Any) -> bool:
     """Whether an argument is a number or an array of numbers."""
-    return type(x) in KINDS and not (type(x) is np.ndarray and x.dtype.names)
+    return type(x) in KINDS and not (type(x) is np.ndarray and x.dtype.kind not in "fiub")
 
 
 def _leaves(args: Sequence[Any]) -> list[Any]:

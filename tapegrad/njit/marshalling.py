@@ -12,6 +12,7 @@ from numba.np.numpy_support import as_dtype
 from numba.typed import Dict, List
 
 from tapegrad.njit.numba_front.components import (
+    COMPLEX,
     components,
     is_opaque,
     scalar,
@@ -23,8 +24,8 @@ from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.three_address_code import FLOATS, Unsupported
 
 LARGEST = 1 << 63
-NUMBERS = (float, int, np.generic, np.ndarray)
-_QUICK = frozenset({float, bool, np.float64, np.float32, np.int64})
+NUMBERS = (float, int, complex, np.generic, np.ndarray)
+_QUICK = frozenset({float, bool, complex, np.float64, np.float32, np.int64})
 Array = np.ndarray[Any, Any]
 
 
@@ -82,7 +83,7 @@ def arrays_in(x: Any) -> list[Array]:
 def kind_of(x: Any) -> NumbaType:
     """Numba's type of an argument; arrays are taken to be writable."""
     if isinstance(x, np.ndarray):
-        if x.dtype.kind not in "fiub" and x.dtype.names is None:
+        if x.dtype.kind not in "fciub" and x.dtype.names is None:
             raise Unsupported(f"an array of {x.dtype}")
         return types.Array(typeof(x).dtype, x.ndim, "C")
     if isinstance(x, list):
@@ -144,6 +145,8 @@ def flat(t: NumbaType, x: Any, kept: list[Any]) -> list[Any]:
         return [address_of(x), *x.shape]
     if isinstance(t, types.BaseTuple):
         return [c for part, y in zip(t, x) for c in flat(part, y, kept)]
+    if t in COMPLEX:
+        return [x.real, x.imag]
     return [signed(x) if t == types.uint64 else x] if components(t) else []
 
 
@@ -165,6 +168,8 @@ def result_of(
             at += len(components(part))
         make: Callable[..., Any] = getattr(t, "instance_class", None) or (lambda *p: p)
         return make(*parts)
+    if t in COMPLEX:
+        return complex(*values[at : at + 2])
     kind = scalar(t)
     if kind is None:
         return None

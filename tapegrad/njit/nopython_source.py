@@ -15,7 +15,7 @@ from tapegrad.kernels.build import c_library
 from tapegrad.kernels.flags import from_python
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import program_of
-from tapegrad.njit.numba_front.components import components, is_opaque, scalar
+from tapegrad.njit.numba_front.components import COMPLEX, components, is_opaque, scalar
 from tapegrad.njit.numba_front.handles import drop, put, size_of
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.runtime_text import NO_MEMORY, RAISED
@@ -41,7 +41,7 @@ class Source:
         f = derivative.function
         self.chosen = checked_argnums(derivative.argnums, len(kinds), derivative.name, f)
         for k in self.chosen:
-            if not all(t in (types.float64, types.float32) for t in elements(kinds[k])):
+            if not all(t in (*COMPLEX, *COMPLEX.values()) for t in elements(kinds[k])):
                 raise TypeError(
                     f"`{derivative.name}` needs floating-point arguments, got {kinds[k]} as "
                     f"argument {k} of `{name_of(f)}`"
@@ -123,7 +123,8 @@ class Source:
                     values.append(f"put({text}, {name}.ctypes.data)")
                     continue
                 if not isinstance(part, types.Array):
-                    values.append(text)
+                    parts = [f"{text}.real", f"{text}.imag"] if part in COMPLEX else [text]
+                    values += parts
                     continue
                 name = f"c{len(values)}"
                 arrays[len(values)] = (name, text, k, part)
@@ -138,7 +139,8 @@ class Source:
         yield f"words = np.zeros({copies * len(program.words.inputs)}, np.int64)"
         yield f"out = np.zeros({copies * self.count + 1}, np.int64)"
         yield "words64, out64 = words.view(np.float64), out.view(np.float64)"
-        if any(t == types.float32 for kind in self.kinds for t in elements(kind)):
+        singles = types.float32, types.complex64
+        if any(t in singles for kind in self.kinds for t in elements(kind)):
             yield "words32, out32 = words.view(np.float32), out.view(np.float32)"
         for at, (kind, p) in enumerate(program.words.inputs):
             if kind == "value":
@@ -149,7 +151,7 @@ class Source:
                 yield f"g{name} = np.zeros_like({name})"
                 yield f"words[{at}] = g{name}.ctypes.data"
             else:
-                yield self.seed(at, program.result_leaves[p][1])
+                yield self.seed(at, program.result_leaves[p].type)
         yield from self.tangents(arrays)
         given = f"(words.ctypes.data, out.ctypes.data, {self.limit})"
         *others, last = [f"program{k}{given}" for k in range(len(self.programs))]
@@ -199,7 +201,7 @@ class Source:
 
     def copied_results(self) -> Iterator[str]:
         """Lines that copy the arrays of the result, before these are freed."""
-        for at, (_, t) in self.program.result_leaves.items():
+        for at, (_, t, _) in self.program.result_leaves.items():
             if isinstance(t, types.Array):
                 shape = "".join(f"out[{at + 1 + d}], " for d in range(t.ndim))
                 yield f"r{at} = np.empty(({shape}), np.{t.dtype})"
@@ -244,6 +246,8 @@ class Source:
                     text = self.moved(shadows[p]) if p in shadows else f"np.zeros_like({name})"
                 else:
                     text = read(self.first_result + words.output["gradient", p], p.type)
+                if p.attribute.is_imaginary:
+                    text = f"complex({leaves[argument].pop()}, {text})"
                 leaves.setdefault(argument, []).append(text)
         found = [self.formed(self.kinds[k], iter(leaves[k]), f"T{k}") for k in self.chosen]
         gradient = found[0] if self.single else f"({', '.join(found)},)"
@@ -276,6 +280,9 @@ class Source:
             return f"({', '.join(parts)},)", at
         if isinstance(t, types.Array):
             return f"r{at}", at + len(components(t))
+        if t in COMPLEX:
+            (_, part), _ = components(t)
+            return f"complex({read(at, part)}, {read(at + 1, part)})", at + 2
         kind = scalar(t)
         if kind is None and not components(t):
             return "None", at

@@ -126,7 +126,7 @@ class RecordedCall:
 
     def is_float(self, k: int) -> bool:
         """Whether a Tensor among the arguments can have a derivative."""
-        return self.types[k].kind == "f"
+        return self.types[k].kind in "fc"
 
     def numbers(self) -> list[tuple[int, Any]]:
         """The leaves of the arguments that have components, and their places among all."""
@@ -146,7 +146,7 @@ class RecordedCall:
     @property
     def float_outputs(self) -> list[Spec]:
         """The shapes and types of those leaves of the result that have a derivative."""
-        return [spec for spec in self.outputs if spec.dtype.kind == "f"]
+        return [spec for spec in self.outputs if spec.dtype.kind in "fc"]
 
     # -- on arrays, one for each Tensor ---------------------------------------------------------
 
@@ -201,7 +201,7 @@ class RecordedCall:
         )
         tangents = self._numbers(found.tangent) if moved else []
         return (
-            [np.asarray(x, dtype) for x, dtype in tangents if dtype.kind == "f"],
+            [np.asarray(x, t) for x, t in tangents if t.kind in "fc"],
             self._chosen(wanted, chosen, found.gradients),
             self._chosen(wanted, chosen, found.gradient_tangents or []),
         )
@@ -209,7 +209,7 @@ class RecordedCall:
     def _seeds(self, adjoints: Iterator[Array]) -> list[Array]:
         """An adjoint for each number or array of the result, the next ones for those of floats."""
         return [
-            np.array(next(adjoints), dtype, order="C") if dtype.kind == "f" else np.zeros(shape)
+            np.array(next(adjoints), dtype, order="C") if dtype.kind in "fc" else np.zeros(shape)
             for shape, dtype in self.outputs
         ]
 
@@ -225,7 +225,7 @@ class RecordedCall:
 def _argument(a: Array) -> Any:
     """An array for a function that Numba compiles; a number, if it has no dimensions."""
     if a.ndim == 0:
-        return a.item() if a.dtype.str[1:] in ("f8", "i8", "b1") else a[()]
+        return a.item() if a.dtype.str[1:] in ("f8", "c16", "i8", "b1") else a[()]
     a = marshalling.contiguous(a)
     return a if a.flags.writeable else a.copy()
 

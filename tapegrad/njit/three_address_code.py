@@ -35,6 +35,7 @@ ELEMENTS = {
     "u32": "i64", "u16": "i64", "u8": "i64",
 }  # fmt: skip
 SIDE_EFFECTS = ("store", "require", "call")
+REAL, IMAGINARY = ".re", ".im"  # suffixes of the parts of a complex number
 PARALLEL = "parallel"  # the attribute of a comparison on which a `prange` loop goes on
 
 
@@ -135,11 +136,17 @@ class Parameter(NamedTuple):
     argument: int
     suffix: str
     element: str = ""  # of a pointer
+    parts: int = 1  # that each element of an array has there
 
     @property
     def is_length(self) -> bool:
         """Whether it is the length of an array's dimension."""
         return self.suffix.rpartition(".")[2].startswith("n")
+
+    @property
+    def is_imaginary(self) -> bool:
+        """Whether it is the second part of a complex number."""
+        return self.suffix.endswith(IMAGINARY)
 
 
 class Code:

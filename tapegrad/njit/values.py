@@ -253,7 +253,8 @@ class Function:
             return []
         own = pointer.attribute
         start = own.suffix.rpartition(".")[0] + ".n"
-        return [
+        parts = [self.const(own.parts, "i64")] if own.parts > 1 else []
+        return parts + [
             p for p in self.parameters
             if p.attribute.argument == own.argument and p.attribute.suffix.startswith(start)
         ]  # fmt: skip

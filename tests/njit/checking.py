@@ -15,14 +15,15 @@ def copied(args):
 
 
 def floats(args):
-    """The numbers of the arguments whose leaves are floats."""
+    """The numbers of the arguments whose leaves are floats, or complex numbers."""
     return tuple(
         k for k, x in enumerate(args) if all(_is_float(leaf) for leaf in marshalling.leaves(x))
     )
 
 
 def _is_float(x):
-    return isinstance(x, float) or (isinstance(x, np.ndarray) and x.dtype.kind == "f")
+    kinds = "fc"
+    return isinstance(x, float | complex) or (isinstance(x, np.ndarray) and x.dtype.kind in kinds)
 
 
 def directions(args, rng):
@@ -31,7 +32,10 @@ def directions(args, rng):
     for x in args:
         for leaf in marshalling.leaves(x):
             known = _is_float(leaf)
-            found.append(rng.normal(size=np.shape(leaf))[()] if known else None)
+            d = rng.normal(size=np.shape(leaf))[()] if known else None
+            if np.iscomplexobj(leaf):
+                d = d + 1j * rng.normal(size=np.shape(leaf))
+            found.append(d)
     return found
 
 
@@ -74,7 +78,7 @@ def check(f, args, *, differences=True, compiled=False, tolerance=1e-9):
     assert abs(found.value - expected) <= scale
     assert abs(forward.value - expected) <= scale
     of_chosen = [d for d in along if d is not None]
-    dot = sum(np.sum(g * d) for g, d in zip(found.gradients, of_chosen, strict=True))
+    dot = sum(np.sum(np.conj(g) * d).real for g, d in zip(found.gradients, of_chosen, strict=True))
     sizes = [np.max(np.abs(g), initial=0.0) for g in found.gradients]
     size = max([1e-12, abs(forward.tangent), *sizes])
     assert abs(dot - forward.tangent) <= tolerance * size

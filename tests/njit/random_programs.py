@@ -1,5 +1,9 @@
-"""Random programs: loops in loops, branches, breaks, writes in place, views, swaps, calls."""
+"""Random programs: loops in loops, branches, breaks, writes in place, views, swaps, calls.
 
+Some of them compute with complex numbers, too.
+"""
+
+import cmath
 import linecache
 import math
 import random
@@ -17,6 +21,13 @@ TAIL = """\
     for q in range(6):
         s += u[q] * v[5 - q]
     return s
+"""
+COMPLEX_HEAD = """\
+    z = complex(p, 0.4)
+    q = u + 1j * v[::-1]
+"""
+COMPLEX_TAIL = """\
+    a += abs(z) + z.imag + np.sum(q.real * q.imag)
 """
 # Lines from which on a program ends; those that all tests run are short.
 SIZES, SHORT, SHORT_ONES = (5, 8, 13, 21, 34), (2, 3, 5, 8, 13), 1_000
@@ -54,6 +65,7 @@ class RandomProgram:
         self.loops = []
         self.views = {}  # names that stand for a part of an array here, and their lengths
         self.count = 0
+        self.is_complex = seed % 10 == 2
         self.size = self.pick(*(SHORT if seed < SHORT_ONES else SIZES))
 
     def pick(self, *choices):
@@ -66,6 +78,8 @@ class RandomProgram:
             numbers += [self.element(name) for name in self.views]
             # It may be in float32, where Python would not compute what Numba does.
             numbers.append(f"float({self.element('h')})")
+            if self.is_complex:
+                numbers += [self.size_or_part(depth) for _ in range(4)]
             return self.pick(*numbers)
         x, y = self.expression(depth + 1), self.expression(depth + 1)
         if self.random.random() < 0.12:
@@ -75,6 +89,42 @@ class RandomProgram:
             f"({x} / (1.0 + {y} * {y}))", f"math.sqrt(1.0 + {x} * {x})", f"math.exp(-{x} * {x})",
             f"max({x}, {y})", f"abs({x})", f"({x} if {self.condition(depth + 1)} else {y})",
             f"({x}) ** 2",
+        )  # fmt: skip
+
+    def size_or_part(self, depth):
+        """A real number of a complex one."""
+        x = self.complex_expression(max(depth, 1))
+        return self.pick(f"abs({x})", f"({x}).real", f"({x}).imag", f"abs({x}) ** 2")
+
+    def complex_expression(self, depth=0):
+        element = f"q[{self.index()}]"
+        if depth > 2 or self.random.random() < 0.35:
+            # A program calls itself no deeper than this: the parts are plain numbers.
+            parts = f"complex({self.pick(*'abcp')}, {self.element('u')})"
+            return self.pick("z", element, element, parts, f"np.exp(1j * {self.pick(*'abc')})")
+        x, y = (self.complex_expression(depth + 1) for _ in range(2))
+        real = self.expression(depth + 1)
+        # Far from where roots and logarithms are not continuous.
+        near = f"2.0 + {x} / (1.0 + abs({x}))"
+        return self.pick(
+            f"({x} + {y})", f"({x} - {y})", f"({x} * {y})", f"({x} / (3.0 + abs({y})))",
+            f"({x} / ({y} * np.conj({y}) + 1.0))", f"({x} * {real})", f"({x} ** 2)",
+            f"({x}).conjugate()", f"np.sqrt({near})", f"cmath.log({near})",
+            f"np.exp(-{x} * np.conj({x}))", f"np.sin({x} / (1.0 + abs({x})))", f"(-{x} + 1j)",
+            f"({near}) ** 1.5", "np.vdot(q[:4], q[2:])", "np.sum(q)",
+            f"({x} if {real} > 0.0 else {y})",
+        )  # fmt: skip
+
+    def complex_write(self):
+        x, k = self.complex_expression(1), self.random.randint(0, 3)
+        bounded = f"{x} / (1.0 + abs({x}))"
+        return self.pick(
+            f"z = {bounded}", f"z = {bounded}", f"q[{self.index()}] = {bounded}",
+            f"q[{self.index()}] += {bounded}", f"q[{k}:{k + 3}] = q[1:4] * ({bounded})",
+            f"q = np.exp(1j * {self.pick(*'uv')}) * z", "q[:] = np.conj(q)[::-1]",
+            f"{self.pick(*'uv')}[:] = np.sin(q.{self.pick('real', 'imag')})", "q[::2] = u[:3]",
+            f"q.imag[{k}] = {self.pick(*'abc')}", f"z, q[{k}] = q[{k + 1}], 0.5 * z",
+            "q = q / (1.0 + np.abs(q))", f"q *= {bounded}",
         )  # fmt: skip
 
     def reduction(self):
@@ -121,6 +171,8 @@ class RandomProgram:
             (2, self.index_write),
             (3, self.mixed_write),
         ]
+        if self.is_complex:
+            simple.append((30, self.complex_write))
         nested = [(16, self.branch), (10, self.for_loop), (5, self.each), (7, self.while_loop)]
         nested += [(5, self.view), (2, self.made)]
         leaving = [(4, self.leave)] if depth else []
@@ -265,14 +317,15 @@ class RandomProgram:
         start = len(self.lines)
         while len(self.lines) - start < self.size:
             self.statement(0, "    ")
-        return HEAD + "\n".join(self.lines) + "\n" + TAIL
+        head, tail = (COMPLEX_HEAD, COMPLEX_TAIL) if self.is_complex else ("", "")
+        return HEAD + head + "\n".join(self.lines) + "\n" + tail + TAIL
 
 
 def program(seed):
     """A program that Numba compiles, and its arguments."""
     text, name = RandomProgram(seed).source(), f"<program {seed}>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    space = {"math": math, "np": np, "helper": helper, "nested": nested}
+    space = {"cmath": cmath, "math": math, "np": np, "helper": helper, "nested": nested}
     exec(compile(text, name, "exec"), space)
     n = np.random.default_rng(seed).normal
     narrow = np.float64 if seed % 6 else np.float32

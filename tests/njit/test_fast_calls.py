@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.errors import TypingError
 
 import tapegrad as tg
 from bench.njit.programs import scaled
@@ -205,7 +206,7 @@ def test_errors_are_those_of_the_general_way():
         gradient()
     with pytest.raises(TypeError, match="too many positional arguments"):
         gradient(x, x)
-    with pytest.raises(TypeError, match="complex"):
+    with pytest.raises(TypingError, match="complex128"):  # as the function itself does
         tg.grad(root, 0)(x + 1j)
     np.testing.assert_array_equal(gradient(x), [0.5, 0.25])
 

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from tapegrad.njit.numba_front import array_library, matrix_library, order_library
-from tapegrad.njit.numba_front.components import array_of, components, element_of, scalar
+from tapegrad.njit.numba_front.components import (
+    array_of,
+    components,
+    element_of,
+    is_number,
+    parts_in,
+)
 from tapegrad.njit.numba_front.inlining import Inlining
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import Slice, is_index
@@ -57,6 +63,8 @@ class ArrayCalls(Inlining):
             return self.along(name, this, axis, t)
         if name == "item" and getattr(f.this, "ndim", 0) == 0 and not e.args:
             return self.load(this[0], f.this, ZERO) if isinstance(f.this, types.Array) else this
+        if name in ("conjugate", "conj") and not e.args:
+            return self.conjugates(this, t)
         if not isinstance(f.this, types.Array) or e.kws:
             of = A_LIST if isinstance(f.this, types.List) else f"{f.this}"
             how = " with keywords" if e.kws else ""
@@ -134,8 +142,8 @@ class ArrayCalls(Inlining):
             entries: list[Any] = [Slice(None, None, None)] * this[1].ndim
             entries.insert(axis % t.ndim, None)
             return self.view_as(self.subscript(*this, entries), t)
-        if key is np.real:
-            return self.known(args[0])
+        if key in (np.real, np.imag):
+            return self.part_of(key.__name__, *self.known(args[0]))
         if key in (np.ascontiguousarray, np.asfortranarray):
             return self.in_order(self.known(args[0]), t)
         if key is np.ravel:
@@ -144,6 +152,13 @@ class ArrayCalls(Inlining):
         if not known and not (key is sum and self.type(args[0]).ndim == 1):
             return self.overloaded(e, t, f"a call of `{getattr(key, '__module__', '')}.{name}`")
         return self.library_or_overload(name, [(self.get(a), self.type(a)) for a in args], e, t)
+
+    def conjugates(self, this: Found, t: NumbaType) -> Found:
+        """`z.conjugate()`, of a number or an array."""
+        if not isinstance(this[1], types.Array):
+            return self.conjugate(this), t
+        f = array_library.elementwise("np.conjugate({x0})", [this[1]], t)
+        return self.laid_out(self.inline(f, [this]), t)
 
     def rounded(self, args: list[NumbaIR], t: NumbaType) -> Found:
         """`np.round` of an array, to so many decimals if they are given."""
@@ -189,7 +204,7 @@ class ArrayCalls(Inlining):
 
     def array_of_parts(self, var: NumbaIR, t: NumbaType) -> Found:
         """`np.array` of numbers in tuples, of a list, of rows in a list, of an array."""
-        if isinstance(self.type(var), types.List) and scalar(self.type(var).dtype) is None:
+        if isinstance(self.type(var), types.List) and not is_number(self.type(var).dtype):
             kind = types.Array(t.dtype, t.ndim - 1, "C")
             rows = [self.array_of_parts(item, kind) for item in self.definitions[var.name].items]
             f = order_library.joined([kind] * len(rows), t, 0, new=True)
@@ -203,11 +218,13 @@ class ArrayCalls(Inlining):
         while isinstance(part, types.BaseTuple) and len(part):
             shape.append(len(part))
             part = next(iter(part))
-        if len(ops) != math.prod(shape) or len(shape) != t.ndim or scalar(part) is None:
+        step = len(components(part))
+        if len(ops) != math.prod(shape) * step or len(shape) != t.ndim or not is_number(part):
             raise Unsupported(f"`np.array` of {kind}")
         made = self.allocated([Constant(n, "i64") for n in shape], t, zeroed=False)
-        for k, x in enumerate(ops):
-            self.store(made, t, Constant(k, "i64"), ([x], part))
+        for k in range(math.prod(shape)):
+            x = ops[k * step : (k + 1) * step]
+            self.store(made, t, Constant(k, "i64"), (x, part))
         return made, t
 
     def of_several(self, name: str, e: NumbaIR, t: NumbaType) -> Found | None:
@@ -248,7 +265,8 @@ class ArrayCalls(Inlining):
     def allocated(self, shape: Operands, t: NumbaType, *, zeroed: bool) -> Operands:
         """Memory for an array."""
         attribute = element_of(t), zeroed, self.code.fresh()
-        made: Operands = [self.emit("alloc", [self.product(shape)], "ptr", attribute), *shape]
+        size = self.product([*shape, Constant(parts_in(t), "i64")])
+        made: Operands = [self.emit("alloc", [size], "ptr", attribute), *shape]
         step: Operand = ONE
         for n in shape if t.layout != "C" else ():  # Fortran's order
             made.append(step)

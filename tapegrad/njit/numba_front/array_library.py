@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.njit.numba_front.components import COMPLEX
 from tapegrad.njit.numba_front.objects import NumbaType, types
 from tapegrad.njit.numba_front.typed_ir import ARRAY_LIBRARY
 from tapegrad.njit.three_address_code import Unsupported
@@ -254,7 +255,14 @@ def joined(t: NumbaType) -> Function:
 
 def _zero(t: NumbaType) -> str:
     """The text of zero as NumPy begins a sum of such elements."""
-    return f"{dtype(t)}(0)" if t == types.float32 else "0.0" if t == types.float64 else "0"
+    if t == types.float32 or t in COMPLEX:
+        return f"{dtype(t)}(0)"
+    return "0.0" if t == types.float64 else "0"
+
+
+def _squared(t: NumbaType) -> str:
+    """The text of the square of the size of an element `v`."""
+    return "v.real * v.real + v.imag * v.imag" if t.dtype in COMPLEX else "v * v"
 
 
 def _total(name: str, t: NumbaType) -> Function | None:
@@ -266,19 +274,21 @@ def _total(name: str, t: NumbaType) -> Function | None:
     if name == "mean":
         return defined("mean", "a", start, adding, "return s / a.size")
     if name == "prod":
-        one = start.replace("0.0", "1.0") if "0.0" in start else start.replace("0", "1")
-        one = f"s = {dtype(t.dtype)}(1)" if t.dtype == types.float32 else one
+        zero = _zero(t.dtype)
+        one = f"s = {zero.replace('0.0', '1.0').replace('(0)', '(1)') if zero != '0' else '1'}"
         return defined("prod", "a", one, over("a", t.ndim, f"s *= {element}"), "return s")
     if name in ("all", "any"):
         found = f"if {'not ' if name == 'all' else ''}{element}:\n return {name == 'any'}"
         return defined(name, "a", over("a", t.ndim, found), f"return {name == 'all'}")
+    squares = f"q = {_zero(COMPLEX.get(t.dtype, t.dtype))}"
     if name in ("var", "std"):
-        found = "s / a.size" if name == "var" else "math.sqrt(s / a.size)"
-        again = over("a", t.ndim, f"s += ({element} - m) * ({element} - m)")
-        return defined(name, "a", start, adding, "m = s / a.size", start, again, f"return {found}")
+        adding_squares = over("a", t.ndim, f"v = {element} - m\nq += {_squared(t)}")
+        found = "q / a.size" if name == "var" else "math.sqrt(q / a.size)"
+        lines = start, adding, "m = s / a.size", squares, adding_squares
+        return defined(name, "a", *lines, f"return {found}")
     if name == "norm" and t.ndim < 3:
-        square = over("a", t.ndim, f"s += {element} * {element}")
-        return defined("norm", "a", start, square, "return math.sqrt(s)")
+        adding_squares = over("a", t.ndim, f"v = {element}\nq += {_squared(t)}")
+        return defined("norm", "a", squares, adding_squares, "return math.sqrt(q)")
     return None
 
 
@@ -346,13 +356,15 @@ _PRODUCTS = {
 }
 
 
-def product(a: NumbaType, b: NumbaType, result: NumbaType) -> Function:
-    """`np.dot` and `@`."""
+def product(a: NumbaType, b: NumbaType, result: NumbaType, conjugate: bool = False) -> Function:
+    """`np.dot` and `@`, and `np.vdot`, which takes the conjugate of the first vector."""
     kind = result.dtype if isinstance(result, types.Array) else result
-    zero = "np.float32(0)" if kind == types.float32 else "0.0"
-    if not isinstance(kind, types.Float) or (a.ndim, b.ndim) not in _PRODUCTS:
+    zero = "0.0" if kind == types.float64 else f"{dtype(kind)}(0)"
+    if not isinstance(kind, types.Float | types.Complex) or (a.ndim, b.ndim) not in _PRODUCTS:
         raise Unsupported(f"the product of {a} and {b}")
     body = _PRODUCTS[a.ndim, b.ndim].replace("D)", dtype(kind) + ")").replace("ZERO", zero)
+    if conjugate:
+        body = body.replace("a[i]", "np.conjugate(a[i])")
     return defined("dot", "a, b", _UNLIKE.format(a.ndim - 1), body)
 
 
@@ -455,7 +467,7 @@ def named(name: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function 
         if name == "take" and a.ndim == kinds[1].ndim == 1:
             return taken(a, kinds[1])
         if name == "dot" or (name == "vdot" and a.ndim == kinds[1].ndim == 1):
-            return product(a, kinds[1], result)
+            return product(a, kinds[1], result, conjugate=name == "vdot" and a.dtype in COMPLEX)
         if name in _OF_VECTORS and a.ndim == kinds[1].ndim == 1:
             return defined(name, "a, b", _OF_VECTORS[name].format(dtype(result.dtype)))
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 import operator
 from collections.abc import Sequence
@@ -9,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.njit.numba_front import order_library
+from tapegrad.njit.numba_front import complex_library, order_library
 from tapegrad.njit.numba_front.array_calls import NEW, ROUNDING, ArrayCalls, is_numpys
-from tapegrad.njit.numba_front.components import array_of, is_opaque, scalar
+from tapegrad.njit.numba_front.components import COMPLEX, array_of, is_number, is_opaque, scalar
 from tapegrad.njit.numba_front.iteration import INDEXED
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, types
 from tapegrad.njit.numba_front.typed_ir import TRY, TRYING
@@ -38,6 +39,13 @@ _CONDITIONS: dict[Any, Any] = {
 }  # fmt: skip
 _IDENTITIES = (np.positive, np.conjugate, np.real)
 _FINITE = {"isfinite": "lt", "isinf": "eq"}
+# The operators of complex numbers, by their ufuncs.
+_COMPLEX_SIGNS = {pow: operator.pow} | {
+    UFUNCS[f]: f for f in (
+        operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.eq,
+        operator.ne,
+    )
+}  # fmt: skip
 
 
 def is_prange(key: Any) -> bool:
@@ -76,6 +84,8 @@ class Calls(ArrayCalls):
         args, name = list(e.args), getattr(key, "__name__", "")
         known = is_numpys(key) or getattr(key, "__module__", "") == "math"
         kinds = [self.type(a) for a in args]
+        if key is complex:
+            return self.complex_of(args, t), t
         if key is slice:
             self.slices[target.name] = self.slice_of(args)
             return None
@@ -91,6 +101,8 @@ class Calls(ArrayCalls):
             return self.get(args[0]), t
         if key in _TO_NUMBER or name in ("is_true", "truth"):
             return self.converted(args[0], t)
+        if self.is_of_complex(e):
+            return self.complex_function(key, e, t)
         if key in (min, max) and len(args) > 1:
             return self.extreme(key, [self.known(a) for a in args], t)
         if key in (min, max, sum) and len(args) == 1 and not e.kws:
@@ -149,6 +161,78 @@ class Calls(ArrayCalls):
         value = self.emit(row, values, work)
         return [self.to(value, kind)], t
 
+    def is_of_complex(self, e: NumbaIR) -> bool:
+        """Whether a call is of a function of complex numbers, not of arrays."""
+        kinds = [types.unliteral(k) for k in self.typed.calls[e].args]
+        return any(k in COMPLEX for k in kinds) and all(map(is_number, kinds)) and not e.kws
+
+    def complex_of(self, args: list[NumbaIR], t: NumbaType) -> Operands:
+        """`complex(x)`, or `complex(x, y)` of real numbers."""
+        parts = [self.cast(self.get(a), self.type(a), t) for a in args]
+        if len(parts) == 1:
+            return parts[0]
+        if any(types.unliteral(self.type(a)) in COMPLEX for a in args):
+            raise Unsupported("`complex(x, y)` of complex numbers")
+        return [x for x, _ in parts]
+
+    def complex_function(self, key: Any, e: NumbaIR, t: NumbaType) -> Found:
+        """A function of complex numbers: by their parts, or from their library."""
+        args, signature = list(e.args), self.typed.calls[e]
+        f = plain(key)
+        if f in _BINARY:
+            return self.binary(f, args[0], args[1], signature, t)
+        given = [(self.get(a, k), types.unliteral(k)) for a, k in zip(args, signature.args)]
+        if key in (np.real, np.imag):
+            return self.part_of(key.__name__, *given[0])
+        if key is np.conjugate:
+            return self.conjugate(given[0]), t
+        if key is np.positive:
+            return given[0]
+        if key is np.negative:
+            return [self.negative(x, self.code.type_of(x)) for x in given[0][0]], t
+        if key is np.square:
+            return self.complex_operation(operator.mul, given[0][0], given[0][0], t), t
+        if key is np.where and t in COMPLEX:
+            condition = self.number(args[0], "i1")
+            both = (self.cast(*x, t) for x in given[1:])
+            return [self.chosen(condition, x, y) for x, y in zip(*both)], t
+        if key is cmath.polar:
+            parts = [self.inline(complex_library.FUNCTIONS[f], given) for f in (abs, cmath.phase)]
+            return [x for ops, _ in parts for x in ops], t
+        if key is np.reciprocal:
+            one = self.cast([Constant(1.0, "f64")], types.float64, given[0][1])
+            return self.inline(complex_library.divide, [(one, given[0][1]), *given])
+        ufunc = UFUNCS.get(key, key)
+        if ufunc in _COMPLEX_SIGNS:
+            return self.complex_binary(_COMPLEX_SIGNS[ufunc], given, args[1], t)
+        found = complex_library.FUNCTIONS.get(ufunc)
+        if found is None:
+            return self.overloaded(e, t, f"`{getattr(key, '__name__', key)}` of complex numbers")
+        return self.inline(found, given)
+
+    def complex_binary(self, f: Any, given: list[Found], b: NumbaIR, t: NumbaType) -> Found:
+        """An operator of complex numbers; `b` is the second of them as it stands there."""
+        (x, kind), (y, _) = given
+        if f is operator.truediv:
+            if not self.typed.divides_as_numpy:
+                zero = self.cast([Constant(0.0, "f64")], types.float64, kind)
+                self.require(self.complex_operation(operator.ne, y, zero, types.boolean)[0])
+            return self.inline(complex_library.divide, given)
+        n = self.constant_of(b)
+        if f is not operator.pow:
+            return self.complex_operation(f, x, y, types.boolean if f in COMPARISONS else t), t
+        if isinstance(n, int | float) and 0 < n <= POWERS and n == int(n):
+            return self.complex_power(x, int(n), t), t
+        return self.inline(complex_library.power, given)
+
+    def complex_power(self, x: Operands, n: int, t: NumbaType) -> Operands:
+        """A power whose exponent is a positive integer, by products."""
+        if n == 1:
+            return x
+        half = self.complex_power(x, n // 2, t)
+        square = self.complex_operation(operator.mul, half, half, t)
+        return self.complex_operation(operator.mul, square, x, t) if n % 2 else square
+
     def condition(self, f: Any, args: list[NumbaIR], kinds: Sequence[NumbaType]) -> Operand:
         """A comparison or a logical function of numbers, by its operator."""
         if f in COMPARISONS:
@@ -178,6 +262,10 @@ class Calls(ArrayCalls):
     def converted(self, var: NumbaIR, t: NumbaType) -> Found:
         """A number in another type, as Python's `float(x)` or `np.int64(x)`."""
         kind, have = scalar(t), types.unliteral(self.type(var))
+        if have in COMPLEX and kind == "i1":
+            return self.inline(complex_library.truth, [self.known(var)])
+        if t in COMPLEX:
+            return self.cast(self.get(var), have, t), t
         if kind is None or scalar(have) is None:
             raise Unsupported(f"a conversion of {have} to {t}")
         if isinstance(t, types.Integer) and not isinstance(have, types.Float):
@@ -261,7 +349,7 @@ class Calls(ArrayCalls):
                     raise Unsupported(f"the product of {kinds[0]} and {kinds[1]}")
                 return found
             return self.elementwise((f, [a, b]), t)
-        if f in (pow, operator.pow):
+        if f in (pow, operator.pow) and t not in COMPLEX:
             return self.raised(a, b, t)
         texts = [getattr(k, "literal_value", None) for k in kinds]
         if all(isinstance(text, str) for text in texts) and f in COMPARISONS:
@@ -274,6 +362,9 @@ class Calls(ArrayCalls):
             if f is operator.contains and scalar(kinds[1]) is not None:
                 return [self.contained(a, b)], t
             raise Unsupported(f"the operator `{f.__name__}` on tuples")
+        if any(types.unliteral(k) in COMPLEX for k in signature.args):
+            given = [(self.get(x, k), types.unliteral(k)) for x, k in zip((a, b), signature.args)]
+            return self.complex_binary(f, given, b, t)
         if any(scalar(k) is None for k in signature.args):
             raise Unsupported(f"the operator `{f.__name__}` on {kinds[0]} and {kinds[1]}")
         x, y = self.get(a, signature.args[0]), self.get(b, signature.args[1])

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from tapegrad.njit.numba_front.objects import NumbaType, types
-from tapegrad.njit.three_address_code import ELEMENTS, FLOATS, Constant, Operand, Table, Unsupported
+from tapegrad.njit.three_address_code import IMAGINARY, REAL, Constant, Operand, Table, Unsupported
 
 Components: TypeAlias = list[tuple[str, str]]  # a suffix and a type each
 
@@ -16,6 +16,7 @@ ELEMENT_OF = {
     types.int16: "i16", types.int8: "i8", types.uint64: "i64", types.uint32: "u32",
     types.uint16: "u16", types.uint8: "u8", types.boolean: "u8",
 }  # fmt: skip
+COMPLEX = {types.complex128: types.float64, types.complex64: types.float32}  # of two such parts
 # What takes no part in the computation: functions, modules, None, text that is a constant.
 NOTHING = (
     types.NoneType, types.Module, types.Callable, types.SliceType, types.Opaque, types.DType,
@@ -31,12 +32,18 @@ LARGEST = 1 << 20  # bytes of an array from outside, which becomes part of the m
 
 
 def element_of(t: NumbaType) -> str:
-    """The element type of an array in memory."""
-    if t.dtype not in ELEMENT_OF:
+    """The element type of an array in memory; of complex numbers, that of their parts."""
+    found = ELEMENT_OF.get(COMPLEX.get(t.dtype, t.dtype))
+    if found is None:
         raise Unsupported(
-            f"an array of {t.dtype}: floats, booleans, and integers other than uint64 are followed"
+            f"an array of {t.dtype}: floats, complex numbers, booleans and integers are followed"
         )
-    return ELEMENT_OF[t.dtype]
+    return found
+
+
+def parts_in(t: NumbaType) -> int:
+    """How many numbers an element of an array has in memory."""
+    return 2 if t.dtype in COMPLEX else 1
 
 
 def scalar(t: NumbaType) -> str | None:
@@ -50,10 +57,9 @@ def scalar(t: NumbaType) -> str | None:
     return None
 
 
-def loaded(t: NumbaType) -> tuple[str, NumbaType]:
-    """The type of an element's value, in both languages."""
-    element = element_of(t)
-    return ELEMENTS[element], t.dtype
+def is_number(t: NumbaType) -> bool:
+    """Whether a value is a real or a complex number."""
+    return t in COMPLEX or scalar(t) is not None
 
 
 def components(t: NumbaType) -> Components:
@@ -61,6 +67,9 @@ def components(t: NumbaType) -> Components:
     number = scalar(t)
     if number is not None:
         return [("", number)]
+    if t in COMPLEX:
+        kind = ELEMENT_OF[COMPLEX[t]]
+        return [(REAL, kind), (IMAGINARY, kind)]
     if is_opaque(t):
         return [("", "ptr")]
     if isinstance(t, types.Array):
@@ -89,24 +98,24 @@ def components(t: NumbaType) -> Components:
 def is_opaque(t: NumbaType) -> bool:
     """Whether Numba alone knows what is in a value: a dictionary, text, a record."""
     if isinstance(t, types.Array):
-        return t.dtype not in ELEMENT_OF
+        return t.dtype not in ELEMENT_OF and t.dtype not in COMPLEX
     if isinstance(t, types.List):
-        return scalar(t.dtype) is None
+        return not is_number(t.dtype)
     if isinstance(t, types.Optional):
         return not _is_numbers(t.type)
-    return scalar(t) is None and not isinstance(t, _FOLLOWED)
+    return not is_number(t) and not isinstance(t, _FOLLOWED)
 
 
 def _is_numbers(t: NumbaType) -> bool:
     """Whether a value is a number, an array of numbers, or a tuple of these."""
     if isinstance(t, types.BaseTuple):
         return all(map(_is_numbers, t))
-    return scalar(t) is not None or (isinstance(t, types.Array) and not is_opaque(t))
+    return is_number(t) or (isinstance(t, types.Array) and not is_opaque(t))
 
 
 def array_of(t: NumbaType) -> NumbaType:
     """The type of an array of what a list holds."""
-    if scalar(t.dtype) is None:
+    if not is_number(t.dtype):
         raise Unsupported(f"a list of {t.dtype}")
     return types.Array(t.dtype, 1, "C")
 
@@ -160,9 +169,8 @@ def nothing(t: NumbaType) -> list[Operand]:
     if isinstance(t, types.Array):
         table = Constant(Table(element_of(t), b""), "ptr")
         return [table, *(Constant(0, kind) for _, kind in components(t)[1:])]
-    kind = scalar(t)
-    assert kind is not None
-    return [Constant(0.0 if kind in FLOATS else 0 if kind == "i64" else False, kind)]
+    zero = {"i64": 0, "i1": False}
+    return [Constant(zero.get(kind, 0.0), kind) for _, kind in components(t)]
 
 
 def constants(value: Any, t: NumbaType) -> list[Operand]:
@@ -174,6 +182,9 @@ def constants(value: Any, t: NumbaType) -> list[Operand]:
         return [Constant(value is not None, "i1"), *value_of]
     if isinstance(t, types.BaseTuple):
         return [x for item, part in zip(value, t) for x in constants(item, part)]
+    if t in COMPLEX:
+        kind = ELEMENT_OF[COMPLEX[t]]
+        return [Constant(float(part), kind) for part in (value.real, value.imag)]
     if not isinstance(t, types.Array):
         return [Constant(signed(value, kind), kind) for _, kind in components(t)]
     if value.nbytes > LARGEST:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.njit.numba_front.components import element_of, sequence
+from tapegrad.njit.numba_front.components import sequence
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, types
 from tapegrad.njit.numba_front.subscripts import Slice, Subscripts
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands
@@ -129,7 +129,7 @@ class Iteration(Subscripts):
             offset = self.index("imul", k, self.strides(ops, a)[0])
             if a.ndim == 1:
                 return self.load(ops, a, offset)
-            pointer = self.emit("gep", [ops[0], offset], "ptr", element_of(a))
+            pointer = self.pointer_to(ops, a, offset)
             rest = [*self.shape(ops, a)[1:], *self.strides(ops, a)[1:]]
             view = types.Array(a.dtype, a.ndim - 1, "A")
             return self.view_as(([pointer, *rest], view), t.yield_type)
@@ -142,7 +142,7 @@ class Iteration(Subscripts):
             return [*places, *self.load(ops, t.array_type, offset)[0]], t.yield_type
         if isinstance(t, types.NumpyNdIterType):
             a = t.arrays[0]
-            return [self.emit("gep", [ops[0], k], "ptr", element_of(a))], t.yield_type
+            return [self.pointer_to(ops, a, k)], t.yield_type
         if isinstance(t, types.UniTupleIter):
             return self.part_at(k, self.parts(ops, t.container))
         if isinstance(t, types.EnumerateType):

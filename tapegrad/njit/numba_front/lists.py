@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.njit.numba_front import array_library, order_library
 from tapegrad.njit.numba_front.array_calls import name_of_method
 from tapegrad.njit.numba_front.calls import Calls
-from tapegrad.njit.numba_front.components import array_of, element_of, scalar
+from tapegrad.njit.numba_front.components import array_of, is_number
 from tapegrad.njit.numba_front.growing_lists import COPYING, GROWING, GrowingLists, growing_lists
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import is_index
@@ -104,7 +104,7 @@ class Lists(Calls):
         more = self.shape(ops, kind)[0]
         size = self.index("iadd", count, more)
         self._make_room(var, array, size)
-        place = self.emit("gep", [pointer, count], "ptr", element_of(array))
+        place = self.pointer_to([pointer], array, count)
         disjoint: Found = ([Constant(False, "i1")], types.boolean)
         self.inline(
             array_library.assigned(array, kind), [([place, more], array), (ops, kind), disjoint]
@@ -131,7 +131,8 @@ class Lists(Calls):
 
     def expr_build_list(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found | None:
         """`[a, b]`; of rows, which `np.array` alone reads, there is no list."""
-        if scalar(t.dtype) is None and self._becomes_array(target):
+        if not is_number(t.dtype) and self._becomes_array(target):
+            self.elided.add(target.name)
             return None
         array = array_of(t)
         made = self.allocated([Constant(len(e.items), "i64")], array, zeroed=False)
@@ -189,7 +190,7 @@ class Lists(Calls):
         if not any(lists):
             return super().binary(f, a, b, signature, t)
         array = array_of(t) if isinstance(t, types.List) else None
-        if array is None or any(scalar(k) is None for k, listed in zip(kinds, lists) if not listed):
+        if array is None or not all(is_number(k) or listed for k, listed in zip(kinds, lists)):
             raise Unsupported(f"the operator `{plain(f).__name__}` on a list")
         given = [
             (self.get(x), array_of(k) if listed else k)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.njit.numba_front.array_library import Function, defined, dtype
+from tapegrad.njit.numba_front.components import COMPLEX
 from tapegrad.njit.numba_front.objects import NumbaType, types
 
 _SQUARE = "n = a.shape[0]\nif a.shape[1] != n:\n raise ValueError"
@@ -115,19 +116,24 @@ _OF_ONE: dict[Any, list[str]] = {
 }
 
 
+_REAL_ALONE = np.linalg.cholesky, np.linalg.slogdet
+
+
 def named(name: str, kinds: Sequence[NumbaType]) -> Function | None:
     """A function of `numpy.linalg` by its name; None if there is none for such operands."""
     a, b = kinds[0], kinds[-1]
     if any(not isinstance(k, types.Array) or k.dtype != a.dtype for k in kinds):
         return None
-    if a.ndim != 2 or not isinstance(a.dtype, types.Float):
+    f = getattr(np.linalg, name, None)
+    real = isinstance(a.dtype, types.Float)
+    if a.ndim != 2 or not (real or (a.dtype in COMPLEX and f not in _REAL_ALONE)):
         return None
     if len(kinds) == 2 and name == "solve":
         fits = "if b.shape[0] != n:\n raise ValueError"
         lines = [fits, "m = 1" if b.ndim == 1 else "m = b.shape[1]", *_SOLUTION]
         if b.ndim == 1:
             lines = [line.replace(", c]", "]") for line in lines]
-    elif len(kinds) == 1 and (f := getattr(np.linalg, name, None)) in _OF_ONE:
+    elif len(kinds) == 1 and f in _OF_ONE:
         lines = _OF_ONE[f]
     else:
         return None

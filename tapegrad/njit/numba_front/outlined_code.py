@@ -26,7 +26,7 @@ from numba.cpython import listobj
 from numba.np import arrayobj
 
 from tapegrad.kernels import build
-from tapegrad.njit.numba_front.components import components, is_opaque, scalar
+from tapegrad.njit.numba_front.components import COMPLEX, components, is_opaque, scalar
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
 from tapegrad.njit.three_address_code import Unsupported
 
@@ -241,6 +241,10 @@ class _Compilation:
             return builder.select(some, value, self.context.make_optional_none(builder, t.type))
         if isinstance(t, types.Array):
             return self._array(builder, t, words)
+        if t in COMPLEX:
+            value = self.context.make_complex(builder, t)
+            value.real, value.imag = (self._given(builder, COMPLEX[t], words) for _ in range(2))
+            return value._getvalue()
         if scalar(t) is None:
             raise Unsupported(f"{t} as an argument of what Numba compiles")
         word = next(words)
@@ -299,6 +303,10 @@ class _Compilation:
         elif isinstance(t, types.List):
             items = listobj.ListInstance(self.context, builder, t, value)
             yield from (builder.ptrtoint(items.data, WORD), items.size)
+        elif t in COMPLEX:
+            parts = self.context.make_complex(builder, t, value)
+            for part in (parts.real, parts.imag):
+                yield from self._taken(builder, COMPLEX[t], part, place)
         elif isinstance(t, types.Float):
             bits = builder.bitcast(value, llvm.IntType(t.bitwidth))
             yield bits if bits.type == WORD else builder.zext(bits, WORD)

@@ -51,7 +51,8 @@ def item(items, k):  # type: ignore[no-untyped-def]
 
 def _is_decision(result: NumbaType, given: Iterable[NumbaType]) -> bool:
     """Whether an array of integers or booleans is made of floats, and is no view of any."""
-    if not isinstance(result, types.Array) or isinstance(result.dtype, types.Float):
+    smooth = types.Float | types.Complex
+    if not isinstance(result, types.Array) or isinstance(result.dtype, smooth):
         return False
     held = (t for t in given if components(t) and scalar(t) is None)
     return not is_opaque(result) and all(
@@ -78,6 +79,8 @@ class Outlining(Lists):
         target = s.target if isinstance(s, ir.Assign) else None
         given: dict[str, NumbaIR] = {}
         body = [*self._definitions(value, given), s]
+        if not self.elided.isdisjoint(given):
+            raise Unsupported(refusal)
         for record in (getattr(self.type(v), "dtype", None) for v in given.values()):
             if isinstance(record, types.Record) and target is not None:
                 self._require_even(record, self.type(target))

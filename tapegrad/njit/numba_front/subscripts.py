@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.njit.numba_front.components import components, element_of, loaded
+from tapegrad.njit.numba_front.components import COMPLEX, components, element_of, parts_in
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, Writer
-from tapegrad.njit.three_address_code import Constant, Operand, Unsupported
+from tapegrad.njit.three_address_code import ELEMENTS, Constant, Operand, Unsupported
 
 
 class Slice(NamedTuple):
@@ -120,17 +120,46 @@ class Subscripts(Writer):
 
     def load(self, ops: Operands, t: NumbaType, offset: Operand) -> Found:
         """An element."""
-        kind, dtype = loaded(t)
-        value: Operand = self.emit("load", [ops[0], offset], kind, element_of(t))
-        return [self.to(value, "i1") if dtype == types.boolean else value], dtype
+        element = element_of(t)
+        values: Operands = [
+            self.emit("load", [ops[0], at], ELEMENTS[element], element)
+            for at in self.places_in_memory(t, offset)
+        ]
+        return ([self.to(values[0], "i1")] if t.dtype == types.boolean else values), t.dtype
+
+    def places_in_memory(self, t: NumbaType, offset: Operand) -> Operands:
+        """The offsets of the parts of an element, of which a complex number has two."""
+        first = self.index("imul", offset, Constant(parts_in(t), "i64"))
+        more = [self.index("iadd", first, Constant(k, "i64")) for k in range(1, parts_in(t))]
+        return [first, *more]
+
+    def pointer_to(self, ops: Operands, t: NumbaType, offset: Operand) -> Operand:
+        """The address of an element."""
+        return self.emit("gep", [ops[0], self.places_in_memory(t, offset)[0]], "ptr", element_of(t))
+
+    def part_of(self, name: str, ops: Operands, t: NumbaType) -> Found:
+        """`real` or `imag` of a number, or of all elements of an array, whose parts are a view."""
+        k = ("real", "imag").index(name)
+        if not isinstance(t, types.Array):
+            return ([ops[k]], COMPLEX[t]) if t in COMPLEX else ([*ops, ZERO][k : k + 1], t)
+        if t.dtype not in COMPLEX:
+            if name == "imag":
+                raise Unsupported("`imag` of an array of real numbers")
+            return ops, t
+        pointer = self.emit("gep", [ops[0], Constant(k, "i64")], "ptr", element_of(t))
+        twice = [self.index("imul", s, Constant(parts_in(t), "i64")) for s in self.strides(ops, t)]
+        view = types.Array(COMPLEX[t.dtype], t.ndim, "A")
+        return [pointer, *self.shape(ops, t), *twice], view
 
     def store(self, ops: Operands, t: NumbaType, offset: Operand, value: Found) -> None:
         """Write an element."""
-        kind, _ = loaded(t)
-        number = value[0][0]
+        element, numbers = element_of(t), value[0]
         if t.dtype == types.boolean:
-            number = self.to(number, "i1")
-        self.effect("store", ops[0], offset, self.to(number, kind), attribute=element_of(t))
+            numbers = [self.to(numbers[0], "i1")]
+        elif parts_in(t) > 1:
+            numbers = self.cast(*value, t.dtype)
+        for at, x in zip(self.places_in_memory(t, offset), numbers):
+            self.effect("store", ops[0], at, self.to(x, ELEMENTS[element]), attribute=element)
 
     def subscript(self, ops: Operands, t: NumbaType, entries: list[Entry]) -> Found:
         """An element or a view."""
@@ -151,7 +180,7 @@ class Subscripts(Writer):
                 start = self.place(entry, n)
             offset = self.index("iadd", offset, self.index("imul", start, step))
         kept += zip(shape, strides)
-        pointer = self.emit("gep", [ops[0], offset], "ptr", element_of(t))
+        pointer = self.pointer_to(ops, t, offset)
         view = types.Array(t.dtype, len(kept), "A")
         return [pointer, *(n for n, _ in kept), *(s for _, s in kept)], view
 

@@ -13,10 +13,13 @@ from numba.core.dispatcher import Dispatcher
 from tapegrad.njit.numba_front import array_library
 from tapegrad.njit.numba_front.calls import Calls, is_prange
 from tapegrad.njit.numba_front.components import (
+    COMPLEX,
     components,
     constants,
     element_of,
+    is_number,
     is_opaque,
+    parts_in,
     scalar,
     tuple_like,
 )
@@ -25,7 +28,7 @@ from tapegrad.njit.numba_front.lapack_factors import LapackFactors
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import is_index
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
-from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain, row_of
+from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain
 from tapegrad.njit.three_address_code import (
     FLOATS,
     PARALLEL,
@@ -226,7 +229,7 @@ class Translation(LapackFactors):
             return
         entries = self.entries(s.index, base.ndim)
         if len(entries) == base.ndim and all(map(is_index, entries)):
-            if scalar(value[1]) is None:
+            if not is_number(value[1]):
                 raise Unsupported(f"{value[1]} as an element")
             self.store(ops, base, self.element_offset(ops, base, entries), value)
             return
@@ -234,7 +237,7 @@ class Translation(LapackFactors):
         args = [view, value]
         if isinstance(value[1], types.Array):
             args.append(([self.overlap(view, value)], types.boolean))
-        elif scalar(value[1]) is None:
+        elif not is_number(value[1]):
             raise Unsupported(f"{value[1]} in a slice of an array")
         self.inline(array_library.assigned(view[1], value[1]), args)
 
@@ -329,6 +332,8 @@ class Translation(LapackFactors):
             return None
         if isinstance(base, types.BaseNamedTuple):
             return self.tuple_item(e.value, base, base.fields.index(e.attr))
+        if e.attr in ("real", "imag"):
+            return self.part_of(e.attr, self.get(e.value), base)
         if isinstance(base, types.Array):
             return self.array_attribute(e.attr, self.get(e.value), base, t)
         raise Unsupported(f"the attribute `{e.attr}` of {base}")
@@ -362,8 +367,11 @@ class Translation(LapackFactors):
         )
         if isinstance(self.type(e.value), types.Array):
             return self.elementwise((f, [e.value]), t)
+        if t in COMPLEX and f in (operator.neg, operator.pos):
+            ops, part = self.get(e.value, t), components(t)[0][1]
+            return ops if f is operator.pos else [self.negative(x, part) for x in ops], t
         x, kind = self.get(e.value)[0], scalar(t)
-        if kind is None:
+        if kind is None or not is_number(self.type(e.value)):
             raise Unsupported(f"the operator `{f.__name__}` that gives {t}")
         if f is operator.not_:
             return [self.emit("not", [self.to(x, "i1")], "i1")], t
@@ -371,9 +379,7 @@ class Translation(LapackFactors):
         if f is operator.pos:
             return [x], t
         if f is operator.neg and kind in FLOATS:
-            name = row_of(operator.neg)
-            assert name is not None
-            return [self.emit(name, [x], kind)], t
+            return [self.negative(x, kind)], t
         if f in (operator.neg, operator.invert) and kind == "i64":
             first = ZERO if f is operator.neg else Constant(-1, "i64")
             found = self.emit("isub", [first, x], "i64")  # `~x` is `-1 - x`
@@ -456,8 +462,9 @@ def _new_code(f: Dispatcher, kinds: Kinds) -> Code:
             name = f"arg{k}{suffix}"
             code.types[name] = kind
             at = _part_at(t, suffix)
-            element = element_of(at) if kind == "ptr" and not is_opaque(at) else ""
-            code.parameters.append(Parameter(name, kind, k, suffix, element))
+            followed = kind == "ptr" and not is_opaque(at)
+            element, parts = (element_of(at), parts_in(at)) if followed else ("", 1)
+            code.parameters.append(Parameter(name, kind, k, suffix, element, parts))
             ops.append(name)
         given.append((ops, t))
     last = code.block()

@@ -26,7 +26,7 @@ TRYING = "numba.core.unsafe.eh"  # the module of what Numba calls in a `try`
 TRY = "`try`: let exceptions be raised, or test for what causes them"
 
 ARRAY_LIBRARY = "<array library>"  # where the functions of `array_library` seem to stand
-_NUMBA = str(Path(numba.__file__).parent)
+_HERE, _NUMBA = str(Path(__file__).parent), str(Path(numba.__file__).parent)
 
 
 class TypedFunction:
@@ -66,8 +66,8 @@ class TypedFunction:
 
 
 def is_library(file: str) -> bool:
-    """Whether a file's functions are the array library's or Numba's own."""
-    return file.startswith((ARRAY_LIBRARY, _NUMBA))
+    """Whether a file's functions are the libraries' of this folder, or Numba's own."""
+    return file.startswith((ARRAY_LIBRARY, _HERE, _NUMBA))
 
 
 @cache

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from numba.core.typing.npydecl import NumpyRulesArrayOperator
 
-from tapegrad.njit.numba_front.components import components, lengths, nothing, scalar, signed
+from tapegrad.njit.numba_front.components import (
+    COMPLEX,
+    components,
+    is_number,
+    lengths,
+    nothing,
+    scalar,
+    signed,
+)
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
 from tapegrad.njit.partials import has_scalar_form
@@ -102,6 +110,7 @@ class Writer:
         self.slices: dict[str, Any] = {}
         self.definitions: dict[str, Any] = {}
         self.list_names: dict[str, str] = {}  # of lists that grow: the one name of each
+        self.elided: set[str] = set()  # lists of rows, of which an array is made at once
 
     # -- names and casts ---------------------------------------------------------------------
 
@@ -203,6 +212,11 @@ class Writer:
             return found
         if isinstance(a, types.List) and isinstance(b, types.List) and a.dtype == b.dtype:
             return ops
+        if b in COMPLEX and is_number(a):
+            (_, part), _ = components(b)
+            if a in COMPLEX:
+                return [self.to(x, part) for x in ops]
+            return [self.as_kind(ops[0], a, part), Constant(0.0, part)]
         kind = scalar(b)
         if scalar(a) is None or kind is None:
             raise Unsupported(f"a conversion of {a} to {b}")
@@ -361,6 +375,24 @@ class Writer:
             raise Unsupported(f"the operator `{_sign(f)}` on floats")
         return self.emit(name, values, kind)
 
+    def complex_operation(self, f: Any, x: Operands, y: Operands, result: NumbaType) -> Operands:
+        """A sum, difference, product or comparison of complex numbers, by their parts."""
+        kind = self.code.type_of(x[0])
+
+        def of(f: Any, *values: Operand) -> Operand:
+            return self.float_operation(f, [*values], kind)
+
+        if f in (operator.add, operator.sub):
+            return [of(f, *parts) for parts in zip(x, y)]
+        if f is operator.mul:
+            (a, b), (c, d) = x, y
+            real = of(operator.sub, of(f, a, c), of(f, b, d))
+            return [real, of(operator.add, of(f, a, d), of(f, b, c))]
+        if f not in (operator.eq, operator.ne):
+            raise Unsupported(f"the operator `{_sign(f)}` on complex numbers")
+        (one,), (other,) = (self.operation(f, [*p], result)[0] for p in zip(x, y))
+        return [self.emit("band" if f is operator.eq else "bor", [one, other], "i1")]
+
     def nonzero(self, divisor: Operand) -> None:
         """Numba raises where a divisor is zero."""
         zero = Constant(0, self.code.type_of(divisor))
@@ -383,6 +415,17 @@ class Writer:
                 return self.divided(*values)[f is operator.mod]
         signed = types.unliteral(result).signed and f in _OVERFLOWS
         return self.emit(_INTEGERS[f], values, "i64", "nsw" if signed else None)
+
+    def negative(self, x: Operand, kind: str) -> Operand:
+        """The negative of a float."""
+        name = row_of(operator.neg)
+        assert name is not None
+        return self.emit(name, [x], kind)
+
+    def conjugate(self, given: Found) -> Operands:
+        """The conjugate of a number."""
+        ops, t = given
+        return [ops[0], self.negative(ops[1], self.code.type_of(ops[1]))] if t in COMPLEX else ops
 
     def power(self, x: Operand, n: int) -> Operand:
         """A power whose exponent is known, by products."""
