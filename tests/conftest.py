@@ -30,6 +30,9 @@ def pytest_addoption(parser):
         help="whether operations go by native code: never, or from the first call of each plan on",
     )
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
+    parser.addoption(
+        "--nightly", action="store_true", help="walk over everything, of which tests take a part"
+    )
 
 
 def pytest_configure(config):

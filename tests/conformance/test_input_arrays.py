@@ -34,8 +34,8 @@ def check(mode, *every):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_any_array_is_as_a_plain_one(mode, pytestconfig):
-    """With --slow every kind in every mode, else each kind in one of them."""
-    check(mode, *["every"] * pytestconfig.getoption("--slow"))
+    """With --nightly every kind in every mode, else each kind in one of them."""
+    check(mode, *["every"] * pytestconfig.getoption("--nightly"))
 
 
 BEYOND = """

@@ -5,8 +5,6 @@ numbers.  The derivative of a function is that of both parts, in both: where it 
 are the derivative that it has there.
 """
 
-# mypy: disable-error-code="no-untyped-def"
-
 from __future__ import annotations
 
 import cmath
@@ -17,7 +15,7 @@ from typing import Any
 import numpy as np
 
 
-def divide(a, b):
+def divide(a: complex, b: complex) -> complex:
     """The quotient, divided by the larger part of the divisor first."""
     if b.real == 0 and b.imag == 0:
         return complex(a.real / abs(b.real), a.imag / abs(b.real))
@@ -30,26 +28,26 @@ def divide(a, b):
     return complex((a.real * ratio + a.imag) / size, (a.imag * ratio - a.real) / size)
 
 
-def absolute(z):
+def absolute(z: complex) -> float:
     """The size, whose derivative is zero where it is zero."""
     if z.real == 0 and z.imag == 0:
         return 0 * z.real
     return math.hypot(z.real, z.imag)
 
 
-def angle(z):
+def angle(z: complex) -> float:
     """The angle, whose derivative is zero where the number is zero."""
     if z.real == 0 and z.imag == 0:
         return math.copysign(math.pi if math.copysign(1.0, z.real) < 0 else 0.0, z.imag)
     return math.atan2(z.imag, z.real)
 
 
-def rect(size, angle):
+def rect(size: float, angle: float) -> complex:
     """The number of a size and an angle."""
     return complex(size * math.cos(angle), size * math.sin(angle))
 
 
-def sign(z):
+def sign(z: complex) -> complex:
     """The number of size 1 in the same direction."""
     if z.real == 0 and z.imag == 0:
         return complex(0 * z.real, 0 * z.imag)
@@ -57,30 +55,30 @@ def sign(z):
     return complex(z.real / size, z.imag / size)
 
 
-def exp(z):
+def exp(z: complex) -> complex:
     """e ** z."""
     size = math.exp(z.real)
     return complex(size * math.cos(z.imag), size * math.sin(z.imag))
 
 
-def log(z):
+def log(z: complex) -> complex:
     """The logarithm, on the plane without the negative numbers."""
     return complex(math.log(math.hypot(z.real, z.imag)), math.atan2(z.imag, z.real))
 
 
-def log10(z):
+def log10(z: complex) -> complex:
     """The logarithm to the base 10."""
     size = math.log10(math.hypot(z.real, z.imag))
     return complex(size, math.atan2(z.imag, z.real) / math.log(10.0))
 
 
-def log2(z):
+def log2(z: complex) -> complex:
     """The logarithm to the base 2."""
     size = np.log2(math.hypot(z.real, z.imag))
     return complex(size, math.atan2(z.imag, z.real) / math.log(2.0))
 
 
-def sqrt(z):
+def sqrt(z: complex) -> complex:
     """The root that does not lie to the left of zero."""
     if z.real == 0 and z.imag == 0:
         return complex(math.sqrt(z.real), z.imag)
@@ -91,41 +89,41 @@ def sqrt(z):
     return complex(side * z.imag / (2 * large), side * large)
 
 
-def sin(z):
+def sin(z: complex) -> complex:
     """The sine."""
     return complex(math.sin(z.real) * math.cosh(z.imag), math.cos(z.real) * math.sinh(z.imag))
 
 
-def cos(z):
+def cos(z: complex) -> complex:
     """The cosine."""
     return complex(math.cos(z.real) * math.cosh(z.imag), -math.sin(z.real) * math.sinh(z.imag))
 
 
-def tanh(z):
+def tanh(z: complex) -> complex:
     """The hyperbolic tangent; far from zero nothing in it overflows."""
     t, f = math.tanh(z.real), math.tan(z.imag)
     size = 1 + t * t * f * f
     return complex(t * (1 + f * f) / size, f * (1 - t) * (1 + t) / size)
 
 
-def tan(z):
+def tan(z: complex) -> complex:
     """The tangent, by the hyperbolic one of i z."""
     t, f = math.tanh(z.imag), math.tan(z.real)
     size = 1 + t * t * f * f
     return complex(f * (1 - t) * (1 + t) / size, t * (1 + f * f) / size)
 
 
-def sinh(z):
+def sinh(z: complex) -> complex:
     """The hyperbolic sine."""
     return complex(math.sinh(z.real) * math.cos(z.imag), math.cosh(z.real) * math.sin(z.imag))
 
 
-def cosh(z):
+def cosh(z: complex) -> complex:
     """The hyperbolic cosine."""
     return complex(math.cosh(z.real) * math.cos(z.imag), math.sinh(z.real) * math.sin(z.imag))
 
 
-def power(a, b):
+def power(a: complex, b: complex) -> complex:
     """a ** b."""
     if a.real == 0 and a.imag == 0:
         if b.real == 0 and b.imag == 0:
@@ -137,22 +135,22 @@ def power(a, b):
     return complex(size * math.cos(phase), size * math.sin(phase))
 
 
-def isnan(z):
+def isnan(z: complex) -> bool:
     """Whether a part is NaN."""
     return math.isnan(z.real) or math.isnan(z.imag)
 
 
-def isinf(z):
+def isinf(z: complex) -> bool:
     """Whether a part is infinite."""
     return math.isinf(z.real) or math.isinf(z.imag)
 
 
-def isfinite(z):
+def isfinite(z: complex) -> bool:
     """Whether both parts are finite."""
     return math.isfinite(z.real) and math.isfinite(z.imag)
 
 
-def truth(z):
+def truth(z: complex) -> bool:
     """Whether a number is not zero."""
     return z.real != 0 or z.imag != 0
 
