@@ -139,6 +139,7 @@ def test_broadcasts_that_no_word_tells(natively):
     np.testing.assert_array_equal(grad, np.broadcast_to(y.numpy(), (2, 3, 4)))
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # setting `.shape`
 def test_arrays(natively):
     x = tapegrad.tensor(np.arange(12.0).reshape(3, 4), requires_grad=True)
     for array in (

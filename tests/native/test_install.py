@@ -473,8 +473,9 @@ def test_a_finaliser_that_records():
             self.me = self
 
         def __del__(self):
-            z = tapegrad.tensor([3.0], requires_grad=True)
-            (z * z).sum().backward()
+            with tapegrad.enable_grad():  # a sweep that it interrupts records nothing
+                z = tapegrad.tensor([3.0], requires_grad=True)
+                (z * z).sum().backward()
             current.tape.reclaim()
 
     x = tapegrad.tensor([2.0, 1.0], requires_grad=True)

@@ -129,11 +129,15 @@ def uses(code: CodeType) -> tuple[tuple[Use, ...], frozenset[str]]:
                 kept = (what,) if isinstance(what, str) else (what[0],)
             found.append(at._replace(kept=kept))
         at, constant = None, MISSING
-        if name in ("STORE_GLOBAL", "STORE_DEREF", "STORE_NAME", "STORE_ATTR"):
+        if name in ("STORE_GLOBAL", "STORE_NAME", "STORE_ATTR"):
             changed.add(what)
+        elif name == "STORE_DEREF":  # its own cells, of comprehensions too, may hide another name
+            changed.update({what} & {*code.co_freevars})
         elif name in ("LOAD_GLOBAL", "LOAD_NAME"):
             at = Use(what, (), outside=True)
         elif name in _LOADS or name.startswith("LOAD_FAST") or name == "STORE_FAST_LOAD_FAST":
+            if name.startswith("LOAD_FAST") and isinstance(what, tuple):  # two, since Python 3.13
+                found.append(Use(what[0], (), outside=False))
             at = Use(what if isinstance(what, str) else what[-1], (), outside=False)
     return tuple(found), frozenset(changed)
 

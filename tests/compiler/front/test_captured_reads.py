@@ -84,6 +84,15 @@ def by_global(x):
     return x * RATE
 
 
+def beside_a_comprehension(x):
+    ones = [sum(RATE for _ in range(1)) for RATE in (1.0,)]
+    return x * RATE * ones[0]
+
+
+def called(f, x):
+    return f(x)
+
+
 def set_global(value):
     global RATE
     RATE = value
@@ -168,6 +177,12 @@ def of_partial():
     return f, lambda value: setattr(config, "rate", value)
 
 
+def of_function_handed_on():
+    config = Config()
+    f = functools.partial(lambda inner, x: called(inner, x), lambda x: x * config.rate)
+    return f, lambda value: setattr(config, "rate", value)
+
+
 def of_argument():
     config = Config()
     f = tg.jit(lambda c, x: x * c.rate)
@@ -195,6 +210,7 @@ SOURCES = {
     "helper": of_global(lambda x: helper(x) + 0.0),
     "cell": of_cell,
     "comprehension": of_cell_in_a_comprehension,
+    "variable of a comprehension": of_global(beside_a_comprehension),
     "attribute": of_object(lambda config: lambda x: x * config.rate),
     "method": of_object(lambda config: config.by_method),
     "method of a method": of_object(lambda config: config.by_other_method),
@@ -209,6 +225,7 @@ SOURCES = {
     "slots": of_slots,
     "module": of_module,
     "partial": of_partial,
+    "function that is handed on": of_function_handed_on,
     "argument": of_argument,
     "alias": of_alias,
     "Function": of_global(lambda x: Scaled.apply(x)),
@@ -402,6 +419,10 @@ def of_generator_in_cell():
     return lambda x: x + rng.random()
 
 
+def noise(rng, x):
+    return x * rng.random()
+
+
 def drawing_helper():
     return GENERATOR.random()
 
@@ -416,6 +437,7 @@ DRAWS = {
     "cell": of_generator_in_cell(),
     "attribute": Noisy(),
     "helper": lambda x: x * drawing_helper(),
+    "argument": functools.partial(lambda rng, x: noise(rng, x), GENERATOR),
     "passed on": lambda x: x * (lambda rng: rng.random())(GENERATOR),
     "tapegrad": lambda x: x * tg.rand(()),
 }
