@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import fsum
 from typing import NamedTuple
 
 from tapegrad.show.layered_layout import Point, layered
@@ -92,7 +93,7 @@ def draw(boxes: Sequence[Box], edges: Sequence[tuple[int, int]], label: str) -> 
     layout = layered([(box.width, box.height) for box in boxes], edges)
     kinds = [kind for kind in KINDS if any(box.kind == kind for box in boxes)]
     key = list(_key(kinds, layout.height + MARGIN + 22))
-    key_width = sum(_key_width(kind) for kind in kinds)
+    key_width = fsum(_key_width(kind) for kind in kinds)
     width = round(max(layout.width + STACK, key_width)) + 2 * MARGIN
     height = round(layout.height) + 2 * MARGIN + 36
     shift = (width - 2 * MARGIN - layout.width) / 2 + MARGIN

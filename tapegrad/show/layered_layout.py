@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from itertools import pairwise
+from math import fsum
 from typing import NamedTuple
 
 Point = tuple[float, float]
@@ -146,7 +147,8 @@ def _places(
                 near = [*above[node], *below[node]]
                 stiff = [STRAIGHT if node >= boxes and m >= boxes else 1.0 for m in near]
                 total = sum(stiff)
-                wish = sum(w * xs[m] for w, m in zip(stiff, near, strict=True))
+                # `sum` of floats rounds in another way from Python 3.12 on.
+                wish = fsum(w * xs[m] for w, m in zip(stiff, near, strict=True))
                 wishes.append(wish / total if total else xs[node])
                 weights.append(max(total, 0.1))
             for node, x in zip(layer, _spread(layer, wishes, weights, widths), strict=True):
