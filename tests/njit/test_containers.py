@@ -109,6 +109,18 @@ def lists_that_grow(x):
 
 
 @case(A1, compiled=True)
+def lists_with_conditions(x):
+    signed = [v * v if v > 0 else -2.0 * v for v in x]
+    few = [v * w for v in x if v > 0 for w in signed if w > 0.5 and v < w]
+    few += [sum([v * w for w in signed if w < v]) for v in x if v > 0.0]
+    s = 0.0
+    for i in range(3):
+        if len([v for v in x if v > 0]) > 1:
+            s += signed[i] * x[i]
+    return s + sum(few) + max([v * w for v, w in zip(x, signed) if v > 0.0])
+
+
+@case(A1, compiled=True)
 def lists_made_again(x):
     s = 0.0
     for i in range(5):

@@ -15,14 +15,16 @@ from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import Dispatcher
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import AnnotateTypes
+from numba.core.unsafe import eh
 from numba.core.untyped_passes import ExtractByteCode
 
-from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, types
+from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
 from tapegrad.njit.three_address_code import Unsupported
 
 # What is refused, and what to write instead.
 A_LIST = "a list: write into an array (`np.empty(n)`) instead"
 TRYING = "numba.core.unsafe.eh"  # the module of what Numba calls in a `try`
+_RAISED_AGAIN = "op code RERAISE executed"  # Numba's message where no handler of the user's is
 TRY = "`try`: let exceptions be raised, or test for what causes them"
 
 ARRAY_LIBRARY = "<array library>"  # where the functions of `array_library` seem to stand
@@ -54,7 +56,7 @@ class TypedFunction:
             if not is_library(function.__code__.co_filename):
                 raise
             raise Unsupported(f"`{self.name}` of {', '.join(map(str, kinds))}") from error
-        self.blocks: dict[int, NumbaIR] = annotation.blocks
+        self.blocks = _without_handlers(annotation.blocks)
         self.is_library = is_library(function.__code__.co_filename)
         self.options = options
         self.types: dict[str, NumbaType] = annotation.typemap
@@ -107,6 +109,75 @@ def _annotation(f: Any, function: Callable[..., Any], kinds: Kinds) -> Any:
 
 def _parallel(block: NumbaIR) -> bool:
     return any(type(s).__name__ == "Parfor" for s in block.body)
+
+
+def _without_handlers(blocks: dict[int, NumbaIR]) -> dict[int, NumbaIR]:
+    """The blocks as without `try`, if each handler of exceptions does nothing but raise them again.
+
+    So does that of a comprehension with a condition, as Numba reads the byte code of Python 3.13
+    and 3.14.
+    """
+    statements = [s for block in blocks.values() for s in block.body]
+    names = {
+        s.target.name: s.value.value
+        for s in statements
+        if isinstance(s, ir.Assign) and isinstance(s.value, ir.Global)
+        and getattr(s.value.value, "__module__", None) == TRYING
+    }  # fmt: skip
+    if not names:
+        return blocks
+
+    def called(s: NumbaIR) -> Any:
+        is_call = isinstance(s, ir.Assign) and getattr(s.value, "op", None) == "call"
+        return names.get(s.value.func.name) if is_call else None
+
+    def serves(s: NumbaIR) -> bool:
+        return called(s) is not None or (isinstance(s, ir.Assign) and s.target.name in names)
+
+    checks = {s.target.name for s in statements if called(s) is eh.exception_check}
+
+    def is_checked(s: NumbaIR) -> bool:
+        return isinstance(s, ir.Branch) and s.cond.name in checks
+
+    defined = {s.target.name: s.value for s in statements if isinstance(s, ir.Assign)}
+
+    def one_iterator(s: NumbaIR) -> NumbaIR:
+        """An iterator's iterator, which Python 3.13 takes, is that iterator."""
+        if not isinstance(s, ir.Assign) or getattr(s.value, "op", None) != "getiter":
+            return s
+        source = s.value.value
+        while isinstance(source, ir.Var):
+            source = defined.get(source.name)
+        is_iterator = getattr(source, "op", None) == "getiter"
+        return ir.Assign(s.value.value, s.target, s.loc) if is_iterator else s
+
+    handlers, pending = set[int](), [s.truebr for s in statements if is_checked(s)]
+    while pending:
+        label = pending.pop()
+        if label not in handlers:
+            body = blocks[label].body
+            if not all(serves(s) or is_checked(s) or _is_idle(s) for s in body):
+                return blocks
+            handlers.add(label)
+            pending += body[-1].get_targets()
+    found = {}
+    for label in (label for label in blocks if label not in handlers):
+        found[label] = block = ir.Block(blocks[label].scope, blocks[label].loc)
+        block.body = [one_iterator(s) for s in blocks[label].body if not serves(s)]
+        if is_checked(last := block.body[-1]):
+            block.body[-1] = ir.Jump(last.falsebr, last.loc)
+    return found
+
+
+def _is_idle(s: NumbaIR) -> bool:
+    """Whether a statement does nothing but copy, jump, or raise again what is raised."""
+    if isinstance(s, ir.StaticRaise):
+        return _RAISED_AGAIN in str(s.exc_args)
+    if isinstance(s, ir.Assign):
+        return isinstance(s.value, (ir.Var, ir.Const)) or getattr(s.value, "op", None) == "undef"
+    if isinstance(s, ir.StaticTryRaise):
+        return s.exc_class is None
+    return isinstance(s, (ir.Jump, ir.Del))
 
 
 class _FrontEnd(compiler.CompilerBase):
