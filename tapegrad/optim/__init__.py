@@ -5,14 +5,22 @@ from typing import Any
 from tapegrad.base.missing_names import missing
 from tapegrad.base.public_names import dir_of
 from tapegrad.optim import lr_scheduler
+from tapegrad.optim.adadelta import Adadelta
+from tapegrad.optim.adagrad import Adagrad
 from tapegrad.optim.adam import Adam
+from tapegrad.optim.adamax import Adamax
 from tapegrad.optim.adamw import AdamW
 from tapegrad.optim.lbfgs import LBFGS
+from tapegrad.optim.nadam import NAdam
 from tapegrad.optim.optimizer import Optimizer
+from tapegrad.optim.radam import RAdam
 from tapegrad.optim.rmsprop import RMSprop
 from tapegrad.optim.sgd import SGD
 
-__all__ = ["LBFGS", "SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]
+__all__ = [
+    "LBFGS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer", "RAdam",
+    "RMSprop", "lr_scheduler",
+]  # fmt: skip
 __dir__ = dir_of(globals())
 
 

@@ -14,6 +14,7 @@ from tapegrad.optim.optimizer import (
     Params,
     Plan,
     WorkOf,
+    check_betas,
     option,
     refuse_differentiable,
 )
@@ -65,13 +66,7 @@ class Adam(Optimizer):
         name = type(self).__name__
         for key in ("lr", "eps", "weight_decay"):
             option(name, options, key, 0)
-        betas = options["betas"]
-        if not isinstance(betas, (tuple, list)) or len(betas) != 2:
-            raise ValueError(f"`{name}`: `betas` is a pair of numbers, got {betas!r}")
-        pair = {f"betas[{k}]": beta for k, beta in enumerate(betas)}
-        for key in pair:
-            option(name, pair, key, 0, 1)
-        options["betas"] = tuple(pair.values())
+        check_betas(name, options)
 
     def _fused(self) -> tuple[FusedUpdate, Plan]:
         return _update, _plan

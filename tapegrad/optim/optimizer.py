@@ -320,6 +320,17 @@ def option(name: str, options: Group, key: str, least: float, below: float = np.
     options[key] = number
 
 
+def check_betas(name: str, options: Group) -> None:
+    """Make `betas` a pair of Python numbers; an error unless both are from 0 to below 1."""
+    betas = options["betas"]
+    if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+        raise ValueError(f"`{name}`: `betas` is a pair of numbers, got {betas!r}")
+    pair = {f"betas[{k}]": beta for k, beta in enumerate(betas)}
+    for key in pair:
+        option(name, pair, key, 0, 1)
+    options["betas"] = tuple(pair.values())
+
+
 def refuse_differentiable(name: str, differentiable: bool) -> None:
     """No derivative goes through a step."""
     if differentiable:

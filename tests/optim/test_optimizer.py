@@ -11,6 +11,11 @@ OPTIONS = {
     "Adam": {"lr": 0.1, "amsgrad": True},
     "AdamW": {},
     "RMSprop": {"momentum": 0.5, "centered": True},
+    "Adagrad": {"lr_decay": 0.1},
+    "Adadelta": {},
+    "Adamax": {"weight_decay": 0.1},
+    "NAdam": {"momentum_decay": 0.1},
+    "RAdam": {"betas": (0.5, 0.6)},
 }
 NAMES = [*OPTIONS, "LBFGS"]
 
@@ -185,6 +190,12 @@ WRONG = [
     ("Adam", {"betas": (0.9, -0.1)}, r"beta.*1"),
     ("AdamW", {"weight_decay": -0.1}, "weight_decay"),
     ("LBFGS", {"lr": -0.1}, r"lr|learning rate"),
+    ("Adagrad", {"lr_decay": -0.1}, "lr_decay"),
+    ("Adagrad", {"initial_accumulator_value": -0.1}, "initial_accumulator_value"),
+    ("Adadelta", {"rho": 1.5}, "rho"),
+    ("Adamax", {"betas": (1.0, 0.9)}, r"beta.*0"),
+    ("NAdam", {"momentum_decay": -0.1}, "momentum_decay"),
+    ("RAdam", {"betas": (0.9, 1.0)}, r"beta.*1"),
 ]
 
 

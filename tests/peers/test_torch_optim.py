@@ -42,6 +42,27 @@ RMSPROP = [
         {"lr": 0.05, "alpha": 0.9, "momentum": 0.5, "centered": True},
     )
 ]
+MORE = {
+    "Adagrad": [
+        {},
+        {"lr": 0.1, "lr_decay": 0.1},
+        {"lr": 0.1, "eps": 0.1, "initial_accumulator_value": 0.5},
+    ],
+    "Adadelta": [{}, {"lr": 3.0, "rho": 0.7, "eps": 0.01}],
+    "Adamax": [{}, {"lr": 0.1, "betas": (0.7, 0.8)}, {"lr": 0.1, "eps": 0.1}],
+    "NAdam": [
+        {},
+        {"lr": 0.1, "betas": (0.7, 0.8)},
+        {"lr": 0.1, "eps": 0.1, "momentum_decay": 0.1},
+        {"lr": 0.1, "decoupled_weight_decay": True},
+    ],
+    "RAdam": [
+        {},
+        {"lr": 0.1, "betas": (0.7, 0.8)},
+        {"lr": 0.1, "eps": 0.1},
+        {"lr": 0.1, "decoupled_weight_decay": True},
+    ],
+}
 LBFGS = [
     {**more, **options}
     for more in ({}, {"line_search_fn": "strong_wolfe"})
@@ -58,8 +79,23 @@ CASES = [
     *[("Adam", options) for options in (*ADAM, {"lr": 0.1, "decoupled_weight_decay": True})],
     *[("AdamW", options) for options in ADAM],
     *[("RMSprop", options) for options in RMSPROP],
+    *[
+        (name, {**more, **options})
+        for name, found in MORE.items()
+        for more in BOTH
+        for options in found
+    ],
     *[("LBFGS", options) for options in LBFGS],
 ]
+
+
+@pytest.fixture(autouse=True)
+def numbers_of_the_state_in_double_precision():
+    """PyTorch's `NAdam` keeps one in the default type, whatever that of the parameters."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(default)
 
 
 def loss_of(xp, a, b):
@@ -99,7 +135,7 @@ def test_steps(name, options):
     np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop"])
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", *MORE])
 def test_steps_in_float32(name):
     options = {"lr": 0.05, "weight_decay": 0.1}
     ours, theirs = (trained(xp, name, options, "float32") for xp in (tg, torch))
@@ -112,6 +148,8 @@ def test_steps_in_float32(name):
         ("SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1, "nesterov": True}),
         ("Adam", {"lr": 0.1, "amsgrad": True, "weight_decay": 0.1}),
         ("RMSprop", {"lr": 0.1, "momentum": 0.5, "centered": True}),
+        ("Adagrad", {"lr": 0.1, "initial_accumulator_value": 0.1}),
+        *[(name, {"lr": 0.1}) for name in ("Adadelta", "Adamax", "NAdam", "RAdam")],
         ("LBFGS", {"lr": 0.1, "max_iter": 3}),
     ],
 )
@@ -151,6 +189,15 @@ SCHEDULES = [
     ("ExponentialLR", {"gamma": 0.8}),
     ("CosineAnnealingLR", {"T_max": 6, "eta_min": 0.01}),
     ("CosineAnnealingLR", {"T_max": 30}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 4, "eta_min": 0.01}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 3, "T_mult": 2}),
+    ("MultiStepLR", {"milestones": [4, 2, 11, 11], "gamma": 0.5}),
+    ("ConstantLR", {"factor": 0.5, "total_iters": 4}),
+    ("LinearLR", {"total_iters": 7}),
+    ("LinearLR", {"start_factor": 1.0, "end_factor": 0.2, "total_iters": 4}),
+    ("PolynomialLR", {"total_iters": 7, "power": 1.5}),
+    ("PolynomialLR", {}),
+    ("MultiplicativeLR", {"lr_lambda": lambda epoch: 1 - 0.1 / (1 + epoch)}),
     ("LambdaLR", {"lr_lambda": lambda epoch: 1 / (1 + epoch)}),
     ("LambdaLR", {"lr_lambda": [lambda epoch: 0.9**epoch, lambda epoch: 1.0]}),
 ]
@@ -167,12 +214,98 @@ def test_schedules(name, options):
     for xp in (tg, torch):
         optimizer = two_groups(xp)
         scheduler = getattr(xp.optim.lr_scheduler, name)(optimizer, **options)
-        rates = [scheduler.get_last_lr()]
+        found.append(rates_of(optimizer, scheduler))
+    np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(("name", "options"), SCHEDULES)
+@pytest.mark.parametrize("last_epoch", [0, 2, 3])
+def test_schedules_that_go_on(name, options, last_epoch):
+    found = []
+    for xp in (tg, torch):
+        optimizer = two_groups(xp)
+        for group in optimizer.param_groups:
+            group["initial_lr"] = 2 * group["lr"]
+        scheduler = getattr(xp.optim.lr_scheduler, name)(
+            optimizer, last_epoch=last_epoch, **options
+        )
+        found.append(rates_of(optimizer, scheduler))
+    np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-15)
+
+
+def rates_of(optimizer, scheduler, *steps):
+    rates = [scheduler.get_last_lr()]
+    for step in steps or [()] * STEPS:
+        optimizer.step()
+        scheduler.step(*step)
+        rates.append([group["lr"] for group in optimizer.param_groups])
+        assert scheduler.get_last_lr() == rates[-1]
+    return rates
+
+
+@pytest.mark.parametrize("T_mult", [1, 2, 3])
+def test_restarts_at_parts_of_epochs(T_mult):
+    found = []
+    for xp in (tg, torch):
+        optimizer = two_groups(xp)
+        scheduler = xp.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 2, T_mult)
+        steps = [(epoch + part,) for epoch in range(9) for part in (0.25, 0.75)]
+        found.append(rates_of(optimizer, scheduler, *steps, (1,), (4.5,), (), ()))
+    np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("make", ["SGD", "AdamW"])
+@pytest.mark.parametrize("strategy", ["cos", "linear"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"total_steps": STEPS, "max_lr": 0.5},
+        {"epochs": 5, "steps_per_epoch": 4, "max_lr": [0.5, 0.1], "three_phase": True},
+        {"total_steps": STEPS + 3, "max_lr": 1.0, "pct_start": 0.5, "max_momentum": [0.9, 0.8]},
+        {"total_steps": STEPS, "max_lr": 1.0, "cycle_momentum": False, "div_factor": 4.0},
+    ],
+)
+def test_one_cycle(make, strategy, options):
+    found = []
+    for xp in (tg, torch):
+        a, b = leaves(xp, "float64")
+        optimizer = getattr(xp.optim, make)([{"params": a}, {"params": b}], lr=0.1)
+        scheduler = xp.optim.lr_scheduler.OneCycleLR(optimizer, anneal_strategy=strategy, **options)
+        rows = []
         for _ in range(STEPS):
+            groups = optimizer.param_groups
+            rows += [[g["lr"], g["betas"][0] if "betas" in g else g["momentum"]] for g in groups]
             optimizer.step()
             scheduler.step()
-            rates.append([group["lr"] for group in optimizer.param_groups])
-        found.append(rates)
+        found.append(rows)
+    np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-15)
+
+
+def composed(rules, optimizer, which):
+    """Schedulers one after the other, or together."""
+    linear = rules.LinearLR(optimizer, start_factor=0.2, total_iters=3)
+    rest = {
+        "cosine": lambda: [rules.CosineAnnealingLR(optimizer, T_max=9)],
+        "steps": lambda: [rules.StepLR(optimizer, 2), rules.ExponentialLR(optimizer, 0.9)],
+        "restarts": lambda: [rules.CosineAnnealingWarmRestarts(optimizer, 3)],
+        "function": lambda: [rules.LambdaLR(optimizer, lambda epoch: 1 / (1 + epoch))],
+        "factors": lambda: [rules.MultiplicativeLR(optimizer, lambda epoch: 0.9)],
+        "constant": lambda: [rules.ConstantLR(optimizer), rules.PolynomialLR(optimizer)],
+        "chained": lambda: [rules.ExponentialLR(optimizer, 0.9), rules.StepLR(optimizer, 4)],
+    }[which]()
+    if which == "chained":
+        return rules.ChainedScheduler([linear, *rest])
+    return rules.SequentialLR(optimizer, [linear, *rest], [3, 10][: len(rest)])
+
+
+@pytest.mark.parametrize(
+    "which", ["cosine", "steps", "restarts", "function", "factors", "constant", "chained"]
+)
+def test_schedules_of_schedules(which):
+    found = []
+    for xp in (tg, torch):
+        optimizer = two_groups(xp)
+        found.append(rates_of(optimizer, composed(xp.optim.lr_scheduler, optimizer, which)))
     np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-15)
 
 

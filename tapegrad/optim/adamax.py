@@ -1,0 +1,118 @@
+"""`Adamax`: steps along the mean gradient, scaled by its greatest size so far."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.ops.elementwise import abs, maximum
+from tapegrad.optim.fused_update import FusedUpdate, Work
+from tapegrad.optim.optimizer import (
+    Group,
+    Optimizer,
+    Params,
+    Plan,
+    WorkOf,
+    check_betas,
+    option,
+    refuse_differentiable,
+)
+
+__all__ = ["Adamax"]
+
+
+class Adamax(Optimizer):
+    """Steps along the mean gradient, in each element over the greatest size it has had of late.
+
+    Parameters
+    ----------
+    params : the leaves to optimize, or parameter groups.
+    lr : the learning rate.
+    betas : how much stays at each step: of the mean gradient, of its greatest size.
+    eps : what is added to the size of a gradient.
+    weight_decay : `weight_decay * p` is added to the gradient of `p`.
+    maximize : whether to ascend.
+    foreach, capturable : PyTorch's ways to compute the same; ignored.
+
+    >>> import tapegrad as tg
+    >>> w = tg.tensor([4.0, -2.0], requires_grad=True)
+    >>> optimizer = tg.optim.Adamax([w], lr=0.5)
+    >>> w.grad = tg.tensor([1.0, -2.0])
+    >>> optimizer.step()
+    >>> w
+    tensor([ 3.5000, -1.5000], requires_grad=True)
+    """
+
+    def __init__(
+        self, params: Params, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0, foreach: bool | None = None, *,
+        maximize: bool = False, differentiable: bool = False, capturable: bool = False,
+    ) -> None:  # fmt: skip
+        refuse_differentiable("Adamax", differentiable)
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "maximize": maximize,
+        })  # fmt: skip
+
+    def _check_options(self, options: Group) -> None:
+        for key in ("lr", "eps", "weight_decay"):
+            option("Adamax", options, key, 0)
+        check_betas("Adamax", options)
+
+    def _fused(self) -> tuple[FusedUpdate, Plan]:
+        return _update, _plan
+
+
+class _Form(NamedTuple):
+    """What decides which operations an update consists of."""
+
+    maximize: bool
+    decays: bool
+
+
+class _Numbers(NamedTuple):
+    """The numbers of an update; a symbol of each stands in the loop."""
+
+    size: Any
+    decay: Any
+    new: Any
+    beta2: Any
+    eps: Any
+
+
+def _rule(
+    form: _Form, numbers: _Numbers, p: Any, g: Any, mean: Any, greatest: Any
+) -> tuple[Any, ...]:
+    """New elements of the parameter, of the mean gradient, and of its greatest size."""
+    if form.maximize:
+        g = -g
+    if form.decays:
+        g = g + p * numbers.decay
+    mean += (g - mean) * numbers.new
+    greatest *= numbers.beta2
+    greatest = maximum(greatest, abs(g) + numbers.eps)
+    p -= mean / greatest * numbers.size
+    return p, mean, greatest
+
+
+_update = FusedUpdate(_rule, _Numbers)
+
+
+def _plan(group: Group) -> tuple[_Form, WorkOf]:
+    """How the parameters of a group are updated."""
+    (beta1, beta2), decay = group["betas"], group["weight_decay"]
+    form = _Form(bool(group["maximize"]), decay != 0)
+
+    def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
+        if not state:
+            state["step"] = 0
+            state["exp_avg"] = np.zeros_like(param, order="C")
+            state["exp_inf"] = np.zeros_like(param, order="C")
+        step = state["step"] = state["step"] + 1
+        # The mean begins with zero, and is too small by that factor.
+        size = float(group["lr"]) / (1 - beta1**step)
+        numbers = _Numbers(size, decay, 1 - beta1, beta2, group["eps"])
+        return numbers, [param, gradient, state["exp_avg"], state["exp_inf"]]
+
+    return form, work_of
