@@ -84,9 +84,12 @@ class _Custom:
         """A call with some arguments."""
         return _Call(self, tuple(args), kwargs)
 
-    def rederived(self, args: Any, kwargs: dict[str, Any], g: Tensor) -> list[Any]:
-        """The rule of a call with one result, to be differentiated in turn."""
+    def rederived(
+        self, args: Any, kwargs: dict[str, Any], g: Tensor, wanted: list[int]
+    ) -> list[Any]:
+        """The rule of a call with one result, to be differentiated in turn, or batched."""
         call = self.call(args, kwargs)
+        call.wanted = wanted  # where only `g` is batched nothing follows the arguments
         inputs = call.taken()
         call.shape = LEAF
         found: list[Any] = [None] * len(args)

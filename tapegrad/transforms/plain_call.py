@@ -88,7 +88,8 @@ class PlainCall:
             return alone(owner, (), owner.pulled, self, codes, g)
         pairs = zip(tape.inputs(index), self.values)
         args = [lift(tape, code, np.asarray(x)) if code else x for code, x in pairs]
-        return owner.rederived(args, self.kwargs, g)
+        wanted = [k for k, code in enumerate(codes) if code]
+        return owner.rederived(args, self.kwargs, g, wanted)
 
 
 def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any:
