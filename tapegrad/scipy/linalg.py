@@ -40,15 +40,17 @@ from tapegrad.scipy.matrix_equations import (
     solveh_banded,
     sqrtm,
 )
+from tapegrad.scipy.polar_factors import polar
+from tapegrad.scipy.riccati_equations import solve_continuous_are, solve_discrete_are
 from tapegrad.scipy.structured_matrices import circulant, hankel, solve_toeplitz, toeplitz
 from tapegrad.tensor import Tensor, tensor_of
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "det", "eigh", "eigvalsh",
-    "expm", "hankel", "inv", "logm", "lstsq", "lu", "lu_factor", "lu_solve", "norm", "pinv", "qr",
-    "solve", "solve_banded", "solve_continuous_lyapunov", "solve_discrete_lyapunov",
-    "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm", "svd",
-    "svdvals", "toeplitz",
+    "expm", "hankel", "inv", "logm", "lstsq", "lu", "lu_factor", "lu_solve", "norm", "pinv",
+    "polar", "qr", "solve", "solve_banded", "solve_continuous_are", "solve_continuous_lyapunov",
+    "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz",
+    "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "toeplitz",
 ]  # fmt: skip
 
 _own = _for_tensors("scipy.linalg")

@@ -144,6 +144,17 @@ MATRICES = {
     "lyapunov": (lambda lib, a, q: lib.solve_continuous_lyapunov(a, q), G, P),
     "discrete": (lambda lib, a, q: lib.solve_discrete_lyapunov(a, q), G / 9, P),
     "bilinear": (lambda lib, a, q: lib.solve_discrete_lyapunov(a, q, "bilinear"), G / 9, P),
+    "continuous_are": (
+        lambda lib, a, b, q, r: lib.solve_continuous_are(a, b, q @ q.T, r @ r.T), G, W, P, G[:2]
+    ),
+    "discrete_are": (
+        lambda lib, a, b, q, r: lib.solve_discrete_are(a, b, q @ q.T, r @ r.T), G, W, P, G[:2]
+    ),
+    "polar": (lambda lib, a: lib.polar(a), G),
+    "polar of a rotation": (lambda lib, a: lib.polar(a, side="left"), np.eye(3)),
+    "polar of columns": (lambda lib, a: lib.polar(a), W),
+    "polar of rows": (lambda lib, a: lib.polar(a, "left"), W.T),
+    "polar, singular": (lambda lib, a: lib.polar(a), G[:2]),
     "sylvester": (lambda lib, a, b, q: lib.solve_sylvester(a, b, q), G, P, P),
     "solve_banded": (lambda lib, ab, b: lib.solve_banded((0, 2), ab, b), BANDS, BANDS[2]),
     "solveh_banded": (lambda lib, ab, b: lib.solveh_banded(ab, b), BANDS, BANDS.T),
@@ -157,7 +168,7 @@ MATRICES = {
     "norm": (lambda lib, a: lib.norm(a, "nuc", keepdims=True), W),
     "lstsq": (lambda lib, a, b: (*lib.lstsq(a, b)[:2], lib.lstsq(a, b)[3]), W, V),
     "lstsq of columns": (lambda lib, a, b: lib.lstsq(a, b)[:2], W, G),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MATRICES)
@@ -165,6 +176,14 @@ def test_matrices(name):
     call, *arrays = MATRICES[name]
     same("linalg", call, *arrays)
     alike_in_transforms("linalg", call, *arrays)
+
+
+def test_equations_in_single_precision():
+    for name in ("solve_continuous_are", "solve_discrete_are"):
+        given = [tg.tensor(m, dtype=tg.float32, requires_grad=True) for m in (G, W, P, np.eye(2))]
+        found = getattr(tg.scipy.linalg, name)(*given)
+        found.sum().backward()
+        assert {t.dtype for t in (found, *[t.grad for t in given])} == {tg.float32}
 
 
 def test_a_logarithm_draws_no_random_numbers_of_the_users():
@@ -267,6 +286,9 @@ def test_what_is_not_there_is_refused():
         (lambda: tg.scipy.linalg.eigh(t, subset_by_index=[0, 3]), ValueError, r"of 3, got \[0, 3"),
         (lambda: tg.scipy.linalg.eigh(t, t, type=4), ValueError, "1, 2 or 3, got 4"),
         (lambda: tg.scipy.linalg.solve_discrete_lyapunov(t, G, "x"), ValueError, "'bilinear'"),
+        (lambda: tg.scipy.linalg.solve_discrete_are(t, G, G, G, e=G), TypeError, "no `e` and no"),
+        (lambda: tg.scipy.linalg.polar(t, "top"), ValueError, "'right' or 'left', got 'top'"),
+        (lambda: tg.scipy.linalg.polar(t * 1j), NotImplementedError, "real matrices"),
         (lambda: tg.scipy.linalg.toeplitz(t), ValueError, r"takes vectors, got \(3, 3\)"),
         (lambda: tg.scipy.fft.dct(t, type=5), ValueError, "no type 5"),
         (lambda: tg.scipy.signal.convolve(t, V), ValueError, "as many dimensions"),
