@@ -37,12 +37,19 @@ def pad_(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
         ends = _constants(kwargs.pop(name, 0), ndim, name)
     elif mode in STATISTICS:
         lengths = _pairs(kwargs.pop("stat_length", None), ndim)
-    elif kwargs.get("reflect_type", "even") == "even" and mode in ("reflect", "symmetric"):
-        kwargs.pop("reflect_type", None)
+    odd = False
+    if mode in ("reflect", "symmetric"):
+        kind = kwargs.pop("reflect_type", "even")
+        if kind not in ("even", "odd"):
+            raise ValueError(f"`np.pad`: reflect_type is 'even' or 'odd', got {kind!r}")
+        odd = kind == "odd"
     if kwargs:
         raise TypeError(f"`np.pad` of a Tensor does not take {sorted(kwargs)} in mode {mode!r}")
     for d, width in enumerate(widths):
         if not any(width):
+            continue
+        if odd:
+            x = _odd(x, d, width, mode)
             continue
         if mode in REPEATING:
             places = np.pad(np.arange(x._a.shape[d]), width, mode=mode)  # type: ignore[call-overload]
@@ -60,6 +67,29 @@ def pad_(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
             blocks.append(broadcast_to(to(block, dtype=x._a.dtype), shape))
         x = cat([blocks[0], x, blocks[1]], d)
     return x if np.any(widths) else clone(x)
+
+
+def _odd(x: Tensor, d: int, width: list[int], mode: str) -> Tensor:
+    """Continued so that the edges are centers of symmetry; each period rises by as much."""
+    n, (before, after) = x._a.shape[d], width
+    if not n:
+        raise ValueError(f"`np.pad`: mode {mode!r} needs elements along axis {d}, there are none")
+    half = n - 1 if mode == "reflect" else n  # of a period
+    if not half:
+        return getitem(x, (*[slice(None)] * d, np.zeros(1 + before + after, int)))
+    periods, place = np.divmod(np.arange(-before, n + after), 2 * half)
+    mirrored = place >= n
+    place = np.where(mirrored, 2 * half - place - (mode == "symmetric"), place)
+    shape = [1] * x._a.ndim
+    shape[d] = -1
+    kind = x._a.dtype
+    sign, ends = (
+        wrap(v.reshape(shape).astype(kind)) for v in (np.where(mirrored, -1, 1), 2 * mirrored)
+    )
+    first, last = narrow(x, d, 0, 1), narrow(x, d, n - 1, 1)
+    found = ew.mul(sign, getitem(x, (*[slice(None)] * d, place)))
+    rise = ew.mul(wrap((2 * periods).reshape(shape).astype(kind)), ar.sub(last, first))
+    return ar.add(ar.add(found, ew.mul(ends, last)), rise)
 
 
 def _ramp(x: Tensor, d: int, count: int, end: Any, *, last: bool) -> Tensor:

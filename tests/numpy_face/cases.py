@@ -224,6 +224,14 @@ case("pad constant", lambda t: np.pad(t, ((0, 1), (2, 0)), constant_values=((1, 
 case("pad dictionary", lambda t: np.pad(t, {-1: (1, 2)}))
 for mode in "edge reflect symmetric wrap".split():
     case(f"pad {mode}", lambda t, mode=mode: np.pad(t, (1, 2), mode=mode), (3, 4))
+for mode in ("reflect", "symmetric"):
+    for widths in ((1, 2), ((0, 9), (7, 3)), ((13, 1), (0, 0))):
+        case(
+            f"pad odd {mode} {widths}",
+            lambda t, mode=mode, w=widths: np.pad(t, w, mode=mode, reflect_type="odd"),
+            (3, 4),
+        )
+    case(f"pad odd {mode} one", lambda t, mode=mode: np.pad(t, 3, mode, reflect_type="odd"), (1,))
 case("meshgrid", np.meshgrid, V, (3,))
 case("meshgrid ij", lambda a, b: np.meshgrid(a, b, sparse=True, indexing="ij"), V, (3,))
 case("sliding_window_view", lambda t: np.lib.stride_tricks.sliding_window_view(t, 2, 1), C)

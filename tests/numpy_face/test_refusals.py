@@ -65,7 +65,7 @@ REFUSED = {
     "reshape A": (lambda t: np.reshape(t, 4, order="A"), r"order 'C' or 'F', got 'A'"),
     "pad mode": (lambda t: np.pad(t, 1, mode="empty"), r"`np.pad` .*'constant'.*got 'empty'"),
     "pad option": (lambda t: np.pad(t, 1, mode="mean", end_values=1), r"'end_values'.*'mean'"),
-    "pad odd": (lambda t: np.pad(t, 1, mode="reflect", reflect_type="odd"), r"reflect_type"),
+    "pad odd": (lambda t: np.pad(t, 1, mode="wrap", reflect_type="odd"), r"reflect_type"),
     "nan_to_num in place": (lambda t: np.nan_to_num(t, copy=False), r"`copy=False`"),
     "in place": (
         lambda t: np.median(t, overwrite_input=True), r"`np.median`: `overwrite_input=`",
