@@ -14,11 +14,12 @@ import numpy as np
 
 from tapegrad.functions import fourier
 from tapegrad.functions.arguments import one_dim
-from tapegrad.functions.joining import cat
+from tapegrad.functions.joining import cat, stack
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import mean
-from tapegrad.functions.shapes import movedim, narrow
+from tapegrad.functions.shapes import broadcast_to, flip, movedim, narrow
 from tapegrad.functions.strided_views import unfold
+from tapegrad.nn.functional import pad
 from tapegrad.numpy_face.common import floating, tensor
 from tapegrad.scipy.either import for_tensors, theirs
 from tapegrad.scipy.matrix_equations import scipy_call
@@ -55,7 +56,7 @@ defjvp(
 )
 
 
-def _line(x: Any, axis: int, name: str) -> tuple[Tensor, int]:
+def along_the_end(x: Any, axis: int, name: str) -> tuple[Tensor, int]:
     """The signal with the axis that is filtered at the end, and which that was."""
     t = floating(tensor(x))
     d = one_dim(axis, t._a.ndim, f"scipy.signal.{name}")
@@ -63,33 +64,93 @@ def _line(x: Any, axis: int, name: str) -> tuple[Tensor, int]:
 
 
 @_own
-def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Tensor:
-    """A digital filter with the numerator `b` and the denominator `a`; it begins at rest.
+def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """A digital filter with the numerator `b` and the denominator `a`.
+
+    It begins at rest, or in the state `zi`, and then returns the last state, too.
 
     >>> import tapegrad as tg
     >>> tg.scipy.signal.lfilter([0.5, 0.5], [1.0], tg.tensor([1.0, 3.0]))
     tensor([0.5000, 2.0000])
+    >>> tg.scipy.signal.lfilter([0.5, 0.5], [1.0], tg.tensor([1.0, 3.0]), zi=[2.0])
+    (tensor([2.5000, 2.0000]), tensor([1.5000]))
     """
-    if zi is not None:
-        raise TypeError("`scipy.signal.lfilter` of Tensors begins at rest, without `zi=`")
-    t, d = _line(x, axis, "lfilter")
-    return movedim(tensor(_lfilter(floating(tensor(b)), floating(tensor(a)), t)), -1, d)
+    t, d = along_the_end(x, axis, "lfilter")
+    num, den = (floating(tensor(c)).reshape(-1) for c in (b, a))
+    found = tensor(_lfilter(num, den, t))
+    if zi is None:
+        return movedim(found, -1, d)
+    order, n = max(num._a.size, den._a.size) - 1, t._a.shape[-1]
+    state = floating(movedim(tensor(zi), d, -1))
+    lead = t._a.shape[:-1]
+    if state._a.ndim != t._a.ndim or state._a.shape[-1] != order:
+        raise ValueError(
+            f"`scipy.signal.lfilter`: a filter of {order + 1} coefficients has {order} numbers in "
+            f"its state along the axis that is filtered, got `zi` of shape {np.shape(zi)}"
+        )
+    state = broadcast_to(state, (*lead, order))
+    # The state is a signal of its own, of which the denominator makes what comes of it.
+    num, den = (pad(c / den[0], (0, order + 1 - c._a.size)) for c in (num, den))
+    found = found + tensor(_lfilter(_ONE.astype(den._a.dtype), den, pad(state, (0, n))))[..., :n]
+    for k in range(max(n - order, 0), n):  # what is before has left it
+        arriving = t[..., k, None] * num[1:] - found[..., k, None] * den[1:]
+        state = pad(state[..., 1:], (0, 1)) + arriving
+    return movedim(found, -1, d), movedim(state, -1, d)
 
 
 @_own
-def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Tensor:
+def lfilter_zi(b: Any, a: Any) -> Tensor:
+    """The state of a filter that a signal of ones has been through for long.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.signal.lfilter_zi(tg.tensor([0.5, 0.5]), [1.0])
+    tensor([0.5000])
+    """
+    num, den = (floating(tensor(c)).reshape(-1) for c in (b, a))
+    size = max(num._a.size, den._a.size)
+    num, den = (pad(c / den[0], (0, size - c._a.size)) for c in (num, den))
+    # Each number of the state is the next one, and what arrives; the output is 1 / a of b's sum.
+    total = num.sum() / den.sum()
+    return flip(flip(num[1:] - den[1:] * total, (0,)).cumsum(0), (0,))
+
+
+@_own
+def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """Filters of second order, one after the other; each row of `sos` has six coefficients.
+
+    They begin at rest, or in the states `zi`, and then the last states are returned, too.
 
     >>> import tapegrad as tg
     >>> tg.scipy.signal.sosfilt([[2.0, 0.0, 0.0, 1.0, 0.0, 0.0]], tg.tensor([1.0, 3.0]))
     tensor([2., 6.])
     """
-    if zi is not None:
-        raise TypeError("`scipy.signal.sosfilt` of Tensors begins at rest, without `zi=`")
     rows, found = tensor(sos), tensor(x)
+    states, last = None if zi is None else tensor(zi), []
     for k in range(rows._a.shape[0]):
-        found = lfilter(rows[k, :3], rows[k, 3:], found, axis)
-    return found
+        found = lfilter(
+            rows[k, :3], rows[k, 3:], found, axis, None if states is None else states[k]
+        )
+        if states is not None:
+            found, state = found
+            last.append(state)
+    return found if states is None else (found, stack(last))
+
+
+@_own
+def sosfilt_zi(sos: Any) -> Tensor:
+    """The states of filters that a signal of ones has been through for long.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.signal.sosfilt_zi(tg.tensor([[0.5, 0.5, 0.0, 1.0, 0.0, 0.0]]))
+    tensor([[0.5000, 0.0000]])
+    """
+    rows, states = tensor(sos), []
+    scale: Any = 1.0
+    for k in range(rows._a.shape[0]):
+        num, den = rows[k, :3], rows[k, 3:]
+        states.append(scale * lfilter_zi(num, den))
+        scale = scale * (num.sum() / den.sum())
+    return stack(states)
 
 
 @_own
@@ -100,7 +161,7 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
     >>> tg.scipy.signal.hilbert(tg.tensor([1.0, 0.0, -1.0, 0.0])).imag
     tensor([ 0.,  1.,  0., -1.])
     """
-    t, d = _line(x, axis, "hilbert")
+    t, d = along_the_end(x, axis, "hilbert")
     size = t._a.shape[-1] if N is None else N
     weights = np.zeros(size)
     weights[0], weights[1 : (size + 1) // 2] = 1, 2
@@ -119,7 +180,7 @@ def detrend(
     >>> tg.scipy.signal.detrend(tg.tensor([1.0, 2.0, 6.0]), type="constant")
     tensor([-2., -1.,  3.])
     """
-    t, d = _line(data, axis, "detrend")
+    t, d = along_the_end(data, axis, "detrend")
     n = t._a.shape[-1]
     if type in ("constant", "c"):
         return movedim(t - mean(t, -1, keepdim=True), -1, d)
@@ -153,7 +214,7 @@ def savgol_filter(
             f"`scipy.signal.savgol_filter` of a Tensor has the mode 'interp', got {mode!r}: use "
             "`np.pad`, and cut the ends off"
         )
-    t, d = _line(x, axis, "savgol_filter")
+    t, d = along_the_end(x, axis, "savgol_filter")
     n, half = t._a.shape[-1], window_length // 2
     if window_length > n:
         raise ValueError(

@@ -22,12 +22,23 @@ from tapegrad.numpy_face.padding import pad_ as _pad
 from tapegrad.scipy.convolution import convolve as _windows
 from tapegrad.scipy.either import for_tensors as _for_tensors
 from tapegrad.scipy.either import theirs as _theirs
-from tapegrad.scipy.filters import detrend, hilbert, lfilter, savgol_filter, sosfilt
+from tapegrad.scipy.filters import (
+    detrend,
+    hilbert,
+    lfilter,
+    lfilter_zi,
+    savgol_filter,
+    sosfilt,
+    sosfilt_zi,
+)
+from tapegrad.scipy.spectra import freqz, periodogram, resample, welch
+from tapegrad.scipy.zero_phase import filtfilt, sosfiltfilt
 from tapegrad.tensor import Tensor, tensor_of
 
 __all__ = [
-    "convolve", "convolve2d", "correlate", "correlate2d", "detrend", "fftconvolve", "hilbert",
-    "lfilter", "oaconvolve", "savgol_filter", "sosfilt",
+    "convolve", "convolve2d", "correlate", "correlate2d", "detrend", "fftconvolve", "filtfilt",
+    "freqz", "hilbert", "lfilter", "lfilter_zi", "oaconvolve", "periodogram", "resample",
+    "savgol_filter", "sosfilt", "sosfilt_zi", "sosfiltfilt", "welch",
 ]  # fmt: skip
 
 _MODES, _METHODS = ("full", "same", "valid"), ("auto", "direct", "fft")

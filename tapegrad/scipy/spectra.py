@@ -1,0 +1,166 @@
+"""Spectra of `scipy.signal`: power spectral densities, frequency responses, resampling.
+
+>>> import tapegrad as tg
+>>> x = tg.tensor([1.0, -1.0, 1.0, -1.0], requires_grad=True)
+>>> tg.scipy.signal.periodogram(x)[1][-1].backward(); x.grad
+tensor([ 2., -2.,  2., -2.])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions import fourier
+from tapegrad.functions.joining import cat
+from tapegrad.functions.products import matmul
+from tapegrad.functions.reductions import mean
+from tapegrad.functions.shapes import movedim, narrow
+from tapegrad.functions.strided_views import unfold
+from tapegrad.numpy_face.common import tensor
+from tapegrad.scipy.either import for_tensors, theirs
+from tapegrad.scipy.filters import along_the_end, detrend
+from tapegrad.tensor import Tensor, wrap
+
+_own = for_tensors("scipy.signal")
+
+
+def _real_line(x: Any, axis: int, name: str) -> tuple[Tensor, int]:
+    t, d = along_the_end(x, axis, name)
+    if t._a.dtype.kind == "c":
+        raise TypeError(f"`scipy.signal.{name}` of Tensors takes real signals, got {t.dtype}")
+    return t, d
+
+
+@_own
+def welch(
+    x: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
+    return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
+) -> tuple[np.ndarray, Tensor]:  # fmt: skip
+    """Frequencies, and the mean of the periodograms of overlapping parts of a real signal.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    >>> tg.scipy.signal.welch(x, nperseg=4, window="boxcar", detrend=False)
+    (array([0.  , 0.25, 0.5 ]), tensor([0., 0., 4.]))
+    """
+    t, d = _real_line(x, axis, "welch")
+    size = t._a.shape[-1]
+    if isinstance(window, (str, tuple)):
+        count = min(256 if nperseg is None else int(nperseg), size)
+        weights = theirs("scipy.signal", "get_window")(window, count)
+    else:
+        weights = np.asarray(window)
+        count = len(weights)
+    step = count - (count // 2 if noverlap is None else noverlap)
+    points = count if nfft is None else nfft
+    if not 0 < count <= size or step < 1 or points < count:
+        raise ValueError(
+            f"`scipy.signal.welch`: parts of {count} elements, one every {step}, "
+            f"transformed as {points}, do not suit a signal of {size}"
+        )
+    if not return_onesided or average != "mean" or scaling not in ("density", "spectrum"):
+        raise TypeError(
+            "`scipy.signal.welch` of Tensors gives the mean of one-sided spectra, with the scaling "
+            f"'density' or 'spectrum'; got return_onesided={return_onesided}, {average!r}, "
+            f"{scaling!r}"
+        )
+    parts = unfold(t, -1, count, step)
+    if callable(detrend):
+        parts = detrend(parts)
+    elif detrend:
+        parts = _detrended(parts, detrend)
+    kind = t._a.dtype
+    spectrum = fourier.rfft(parts * wrap(weights.astype(kind)), points, -1)
+    whole = fs * np.sum(weights**2) if scaling == "density" else np.sum(weights) ** 2
+    sides = np.full(points // 2 + 1, 2.0)
+    sides[0] = 1.0
+    if points % 2 == 0:
+        sides[-1] = 1.0
+    power = spectrum.real * spectrum.real + spectrum.imag * spectrum.imag
+    found = mean(power * wrap((sides / whole).astype(kind)), -2)
+    return np.fft.rfftfreq(points, 1 / fs), movedim(found, -1, d)
+
+
+def _detrended(parts: Tensor, kind: Any) -> Tensor:
+    found: Tensor = detrend(parts, -1, kind)
+    return found
+
+
+@_own
+def periodogram(
+    x: Any, fs: float = 1.0, window: Any = "boxcar", nfft: int | None = None,
+    detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
+    axis: int = -1,
+) -> tuple[np.ndarray, Tensor]:  # fmt: skip
+    """Frequencies, and the power of a real signal at these.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.signal.periodogram(tg.tensor([1.0, -1.0, 1.0, -1.0]))
+    (array([0.  , 0.25, 0.5 ]), tensor([0., 0., 4.]))
+    """
+    t, d = _real_line(x, axis, "periodogram")
+    if nfft is not None and nfft < t._a.shape[-1]:
+        t, nfft = narrow(t, -1, 0, nfft), None
+    found: tuple[np.ndarray, Tensor] = welch(
+        movedim(t, -1, d), fs, "boxcar" if window is None else window, t._a.shape[-1], 0, nfft,
+        detrend, return_onesided, scaling, d,
+    )  # fmt: skip
+    return found
+
+
+@_own
+def freqz(
+    b: Any, a: Any = 1, worN: Any = 512, whole: bool = False, plot: Any = None,
+    fs: float = 2 * np.pi, include_nyquist: bool = False,
+) -> tuple[np.ndarray, Tensor]:  # fmt: skip
+    """Frequencies, and the response of a digital filter at these.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.signal.freqz(tg.tensor([0.5, 0.5]), worN=2)[1].abs()
+    tensor([1.0000, 0.7071])
+    """
+    if plot is not None:
+        raise TypeError("`scipy.signal.freqz` of Tensors plots nothing: use what is returned")
+    if worN is None or np.ndim(worN) == 0:
+        count = 512 if worN is None else int(worN)
+        last = (2 if whole else 1) * np.pi
+        w = np.linspace(0, last, count, endpoint=include_nyquist and not whole)
+    else:
+        w = 2 * np.pi * np.asarray(worN, float) / fs
+    kind = np.result_type(np.complex64, *[c._a.dtype for c in (b, a) if isinstance(c, Tensor)])
+    return w * (fs / (2 * np.pi)), _polynomial(b, w, kind) / _polynomial(a, w, kind)
+
+
+def _polynomial(c: Any, w: np.ndarray, kind: np.dtype) -> Tensor:
+    """The polynomial with these coefficients at exp(-i w)."""
+    t = tensor(c).reshape(-1)
+    powers = np.exp(-1j * np.multiply.outer(w, np.arange(t._a.size)))
+    return matmul(wrap(powers.astype(kind)), t.to(kind))
+
+
+@_own
+def resample(
+    x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None, domain: str = "time"
+) -> Any:
+    """A periodic real signal at `num` times, by its Fourier series; with `t` these times, too.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.signal.resample(tg.tensor([1.0, 0.0, -1.0, 0.0]), 2)
+    tensor([ 1., -1.])
+    """
+    if window is not None or domain != "time":
+        raise TypeError("`scipy.signal.resample` of Tensors takes no window, and signals in time")
+    line, d = _real_line(x, axis, "resample")
+    size = line._a.shape[-1]
+    shared = min(num, size)
+    spectrum = narrow(fourier.rfft(line, None, -1), -1, 0, shared // 2 + 1)
+    if shared % 2 == 0 and num != size:  # the last one stands for two, or is one of two
+        edge = narrow(spectrum, -1, shared // 2, 1) * (2.0 if num < size else 0.5)
+        spectrum = cat([narrow(spectrum, -1, 0, shared // 2), edge], -1)
+    found = movedim(fourier.irfft(spectrum, num, -1) * (num / size), -1, d)
+    if t is None:
+        return found
+    return found, t[0] + np.arange(num) * ((t[1] - t[0]) * size / num)

@@ -1,0 +1,81 @@
+"""Spectra: values of SciPy's, derivatives, transforms."""
+
+import numpy as np
+import pytest
+import scipy.signal
+
+import tapegrad as tg
+from tests.scipy.test_names import alike_in_transforms, same
+
+pytestmark = pytest.mark.tapegrad_only("PyTorch has other names")
+
+rng = np.random.default_rng(1)
+X, M = rng.standard_normal(11), rng.standard_normal((2, 12))
+B, A = np.array([0.5, -0.3, 0.2]), np.array([1.5, 0.4])
+# Each with SciPy's arguments, and what it is given.
+SPECTRA = {
+    "welch": (lambda lib, x: lib.welch(x, 2.0, nperseg=4)[1], X),
+    "welch of columns": (lambda lib, x: lib.welch(x.T, nperseg=5, axis=0)[1], M),
+    "welch of other parts": (
+        lambda lib, x: lib.welch(x, 1.0, np.hanning(6), None, 2, 9, "linear")[1], X
+    ),
+    "welch of a spectrum": (
+        lambda lib, x: lib.welch(x, nperseg=4, detrend=False, scaling="spectrum")[1], X
+    ),
+    "periodogram": (lambda lib, x: lib.periodogram(x)[1], X),
+    "periodogram of less": (lambda lib, x: lib.periodogram(x, 3.0, "hann", 8)[1], M),
+    "periodogram of more": (lambda lib, x: lib.periodogram(x, nfft=13, scaling="spectrum")[1], X),
+    "freqz": (lambda lib, b, a: abs(lib.freqz(b, a, 5)[1]), B, A),
+    "freqz at some": (lambda lib, b: lib.freqz(b, worN=[0.1, 0.4], fs=2.0)[1].imag, B),
+    "resample to fewer": (lambda lib, x: lib.resample(x, 8, axis=1), M),
+    "resample to an odd number": (lambda lib, x: lib.resample(x, 7), X),
+    "resample to more": (lambda lib, x: lib.resample(x.T, 15), M),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_spectra(name):
+    call, *arrays = SPECTRA[name]
+    same("signal", call, *arrays)
+    alike_in_transforms("signal", call, *arrays)
+
+
+def test_frequencies_and_times_are_scipys():
+    t = tg.tensor(M)
+    for call in (
+        lambda lib, x: lib.welch(x, 3.0, nperseg=5),
+        lambda lib, x: lib.periodogram(x, 3.0, nfft=16),
+        lambda lib, x: lib.freqz(x[0], worN=5),
+        lambda lib, x: lib.freqz(x[0], worN=5, whole=True, fs=10.0),
+        lambda lib, x: lib.freqz(x[0], worN=5, include_nyquist=True),
+        lambda lib, x: lib.freqz(x[0], worN=[0.1, 0.2], fs=10.0),
+    ):
+        np.testing.assert_allclose(
+            call(tg.scipy.signal, t)[0], call(scipy.signal, M)[0], rtol=1e-14
+        )
+    times = np.arange(12) * 0.5
+    np.testing.assert_allclose(
+        tg.scipy.signal.resample(t, 5, times, axis=1)[1],
+        scipy.signal.resample(M, 5, times, axis=1)[1],
+        rtol=1e-14,
+    )
+
+
+def test_single_precision_stays():
+    t, lib = tg.tensor(X, dtype=tg.float32), tg.scipy.signal
+    for found in (lib.welch(t, nperseg=4)[1], lib.periodogram(t)[1], lib.resample(t, 5)):
+        assert found.dtype == tg.float32
+    assert lib.freqz(t)[1].dtype == tg.complex64
+
+
+def test_what_is_not_there_is_refused():
+    t, lib = tg.tensor(X, requires_grad=True), tg.scipy.signal
+    for call, error, words in [
+        (lambda: lib.welch(t, nperseg=4, noverlap=4), ValueError, "parts of 4 elements.* of 11"),
+        (lambda: lib.welch(t, average="median"), TypeError, "the mean of .*'median'"),
+        (lambda: lib.periodogram(t * 1j), TypeError, "real signals, got .*complex128"),
+        (lambda: lib.freqz(t, plot=print), TypeError, "plots nothing"),
+        (lambda: lib.resample(t, 5, window="hann"), TypeError, "no window"),
+    ]:
+        with pytest.raises(error, match=words):
+            call()
