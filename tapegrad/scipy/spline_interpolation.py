@@ -1,0 +1,214 @@
+"""Interpolation of `scipy.ndimage`, by splines of order 0, 1 or 3.
+
+>>> import numpy as np, tapegrad as tg
+>>> image = tg.tensor([0.0, 1.0, 4.0])
+>>> tg.grad(lambda at: tg.scipy.ndimage.map_coordinates(image, [[at]], order=1)[0])(1.5)
+3.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions.arithmetic import where
+from tapegrad.functions.elementwise import floor
+from tapegrad.functions.products import matmul
+from tapegrad.functions.shapes import movedim, to
+from tapegrad.numpy_face.common import tensor
+from tapegrad.numpy_face.padding import pad_
+from tapegrad.scipy.either import for_tensors, theirs
+from tapegrad.scipy.image_filters import beyond, image_of
+from tapegrad.tensor import Tensor, wrap
+
+_own = for_tensors("scipy.ndimage")
+MARGIN = 12  # what SciPy adds at borders without a formula of their own for splines
+
+
+@_own
+def map_coordinates(
+    input: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant",
+    cval: Any = 0.0, prefilter: bool = True,
+) -> Tensor:  # fmt: skip
+    """What an image has at places between its elements, of which row k has the k-th coordinates.
+
+    Order 0 takes the nearest element, 1 interpolates linearly, 3 by cubic splines; the result is
+    differentiable in the image, and of the orders 1 and 3 in the coordinates.
+
+    >>> import tapegrad as tg
+    >>> image = tg.tensor([[0.0, 1.0], [2.0, 3.0]])
+    >>> tg.scipy.ndimage.map_coordinates(image, [[0.5, 1.0], [0.5, 0.0]], order=1)
+    tensor([1.5000, 2.0000])
+    """
+    name = "map_coordinates"
+    t, places = image_of(input, output, name), tensor(coordinates)
+    if places._a.dtype.kind not in "fiu" or places._a.ndim < 2 or len(places) != t._a.ndim:
+        raise ValueError(
+            f"`scipy.ndimage.{name}`: the coordinates are real, a row for each of {t._a.ndim} "
+            f"axes, got the shape {places._a.shape} and {places.dtype}"
+        )
+    if places._a.dtype.kind != "f":
+        places = to(places, dtype=np.dtype(float))
+    return _interpolated(t, list(places), order, mode, cval, prefilter, name)
+
+
+@_own
+def shift(
+    input: Any, shift: Any, output: Any = None, order: int = 3, mode: str = "constant",
+    cval: Any = 0.0, prefilter: bool = True,
+) -> Tensor:  # fmt: skip
+    """The image moved by `shift` elements, one number or one for each axis.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.ndimage.shift(tg.tensor([1.0, 2.0, 4.0]), 0.5, order=1)
+    tensor([0.0000, 1.5000, 3.0000])
+    """
+    t = image_of(input, output, "shift")
+    by = _numbers(shift, t._a.ndim, "shift")
+    places = [at - s for at, s in zip(_grid(t._a.shape, [1.0] * t._a.ndim), by, strict=True)]
+    return _interpolated(t, places, order, mode, cval, prefilter, "shift")
+
+
+@_own
+def zoom(
+    input: Any, zoom: Any, output: Any = None, order: int = 3, mode: str = "constant",
+    cval: Any = 0.0, prefilter: bool = True, *, grid_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """The image with `zoom` times as many elements, one number or one for each axis.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.ndimage.zoom(tg.tensor([1.0, 3.0]), 1.5, order=1)
+    tensor([1., 2., 3.])
+    """
+    t = image_of(input, output, "zoom")
+    if grid_mode:
+        raise TypeError("`scipy.ndimage.zoom` of Tensors has no `grid_mode`")
+    by = [float(z) for z in _numbers(zoom, t._a.ndim, "zoom")]
+    sizes = [round(n * z) for n, z in zip(t._a.shape, by, strict=True)]
+    steps = [(n - 1) / (m - 1) if m > 1 else 1.0 for n, m in zip(t._a.shape, sizes, strict=True)]
+    return _interpolated(t, _grid(sizes, steps), order, mode, cval, prefilter, "zoom")
+
+
+def _numbers(given: Any, ndim: int, name: str) -> list[Any]:
+    """One number for each axis."""
+    if not np.ndim(given):
+        return [given] * ndim
+    if len(given) != ndim:
+        raise ValueError(
+            f"`scipy.ndimage.{name}`: one number, or one for each of {ndim} axes, got {len(given)}"
+        )
+    return list(given)
+
+
+def _grid(sizes: Sequence[int], steps: Sequence[float]) -> list[Any]:
+    """Of each axis the coordinates, to be broadcast."""
+    lines = [np.arange(n) * step for n, step in zip(sizes, steps, strict=True)]
+    return list(np.meshgrid(*lines, indexing="ij"))
+
+
+def _interpolated(
+    t: Tensor, places: list[Any], order: int, mode: str, cval: Any, prefilter: bool, name: str
+) -> Tensor:
+    if order not in (0, 1, 3):
+        raise TypeError(
+            f"`scipy.ndimage.{name}` of Tensors has the orders 0, 1 and 3, got {order!r}"
+        )
+    how = beyond(mode, name)
+    dtype = t._a.dtype
+    margin = 0
+    if order == 3 and prefilter:
+        if mode in ("nearest", "grid-constant"):
+            margin = MARGIN
+            t = pad_(t, margin, how, **({"constant_values": cval} if how == "constant" else {}))
+        for d, n in enumerate(t._a.shape):
+            t = _coefficients(t, d, n, mode)
+    shape = t._a.shape
+    inside: Any = True
+    axes = []
+    for place, n in zip(places, shape, strict=True):
+        x = tensor(place) + float(margin)
+        if mode == "constant":
+            inside = inside & (x >= 0) & (x <= n - 1)
+        axes.append(_neighbours(_brought_back(x, n, mode), n, order, mode))
+    flat, found = t.reshape(-1), None
+    for corner in product(*axes):
+        index, weight, there = 0, None, None
+        for (at, share, known), n in zip(corner, shape, strict=True):
+            index = index * n + at
+            share = None if share is None else to(share, dtype=dtype)
+            weight = share if weight is None or share is None else weight * share
+            there = known if there is None or known is None else there & known
+        value = flat[index]
+        value = value if there is None else where(there, value, wrap(np.asarray(cval, dtype)))
+        value = value if weight is None else value * weight
+        found = value if found is None else found + value
+    assert found is not None
+    if mode == "constant":
+        found = where(inside, found, wrap(np.asarray(cval, dtype)))
+    return found
+
+
+def _coefficients(t: Tensor, d: int, n: int, mode: str) -> Tensor:
+    """Those of the spline through the elements along an axis, which are linear in them."""
+    if n < 2:
+        return t
+    matrix = theirs("scipy.ndimage", "spline_filter1d")(np.eye(n), 3, 0, mode=mode)
+    return movedim(matmul(movedim(t, d, -1), wrap(matrix.T.astype(t._a.dtype))), -1, d)
+
+
+def _brought_back(x: Tensor, n: int, mode: str) -> Tensor:
+    """Coordinates within the image, at which it has what it is continued with at these."""
+    if n == 1 and mode not in ("nearest", "constant", "grid-constant"):
+        return x * 0
+    if mode == "mirror":
+        x = x % (2 * n - 2)
+        return where(x > n - 1, 2 * n - 2 - x, x)
+    if mode in ("reflect", "grid-mirror"):
+        x = (x + 0.5) % (2 * n)
+        return where(x > n, 2 * n - x, x) - 0.5
+    if mode == "grid-wrap":
+        return x % n
+    if mode == "wrap":  # the last element is the first one again
+        rest = x % (n - 1)
+        rest = where((x < 0) & (rest == 0), n - 1 + rest, rest)
+        return where((x < 0) | (x > n - 1), rest, x)
+    return x
+
+
+def _neighbours(x: Tensor, n: int, order: int, mode: str) -> list[tuple[Any, Any, Any]]:
+    """The elements around coordinates: their indices, their weights, and whether they are there."""
+    shares: list[Any]
+    if order == 0:
+        first, shares = floor(x.detach() + 0.5), [None]
+    else:
+        first = floor(x.detach())
+        u = x - first
+        v = 1 - u
+        shares = [v, u]
+        if order == 3:
+            middle = [(4 - 6 * w * w + 3 * w * w * w) / 6 for w in (u, v)]
+            first, shares = first - 1, [v * v * v / 6, *middle, u * u * u / 6]
+    places = [to(first, dtype=np.dtype(np.int64)) + k for k in range(len(shares))]
+    found = []
+    for at, share in zip(places, shares, strict=True):
+        known = (at >= 0) & (at < n) if mode == "grid-constant" else None
+        found.append((_folded(at, n, mode), share, known))
+    return found
+
+
+def _folded(at: Tensor, n: int, mode: str) -> Tensor:
+    """Indices of elements that are there."""
+    if n == 1:
+        return at * 0
+    if mode == "grid-wrap":
+        return at % n
+    if mode in ("reflect", "grid-mirror"):
+        at = at % (2 * n)
+        return where(at >= n, 2 * n - 1 - at, at)
+    if mode in ("nearest", "grid-constant"):
+        return at.clip(0, n - 1)
+    at = at % (2 * n - 2)
+    return where(at >= n, 2 * n - 2 - at, at)

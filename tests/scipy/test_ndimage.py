@@ -1,0 +1,134 @@
+"""Filters and interpolation of images: values of SciPy's, derivatives, transforms."""
+
+import numpy as np
+import pytest
+import scipy.ndimage
+
+import tapegrad as tg
+from tests.scipy.test_names import alike_in_transforms, same
+
+pytestmark = pytest.mark.tapegrad_only("PyTorch has other names")
+
+rng = np.random.default_rng(0)
+X, V, W = rng.standard_normal((4, 5)), rng.standard_normal(7), rng.standard_normal((3, 2))
+MODES = [
+    "reflect", "grid-mirror", "mirror", "nearest", "wrap", "grid-wrap", "constant", "grid-constant",
+]  # fmt: skip
+# Each with SciPy's arguments, and what it is given.
+FILTERS = {
+    "correlate1d": (lambda lib, x, v: lib.correlate1d(x, v, 0, origin=-1), X, V[:4]),
+    "convolve1d": (lambda lib, x, v: lib.convolve1d(x, v, origin=1), X, V[:4]),
+    "correlate": (lambda lib, x, w: lib.correlate(x, w, mode="nearest"), X, W),
+    "correlate along two axes": (lambda lib, x, w: lib.correlate(x, w, axes=(1, 0)), X, W),
+    "convolve": (lambda lib, x, w: lib.convolve(x, w, mode="wrap", origin=(1, 0)), X, W),
+    "convolve along an axis": (lambda lib, x, v: lib.convolve(x, v, axes=(0,)), X, V[:2]),
+    "uniform_filter": (lambda lib, x: lib.uniform_filter(x, (3, 1), mode=["mirror", "wrap"]), X),
+    "uniform_filter1d": (lambda lib, x: lib.uniform_filter1d(x, 4, 0, origin=-1), X),
+    "gaussian_filter": (lambda lib, x: lib.gaussian_filter(x, (0.5, 0.7), mode="constant"), X),
+    "gaussian_filter of slopes": (lambda lib, x: lib.gaussian_filter(x, 0.6, (0, 1)), X),
+    "gaussian_filter along an axis": (lambda lib, x: lib.gaussian_filter(x, 0.6, axes=1), X),
+    "gaussian_filter1d": (lambda lib, x: lib.gaussian_filter1d(x, 1.3, 0, 3, radius=2), X),
+    "sobel": (lambda lib, x: lib.sobel(x, 0), X),
+    "prewitt": (lambda lib, x: lib.prewitt(x, mode="nearest"), X),
+    "laplace": (lambda lib, x: lib.laplace(x, axes=0), X),
+    "gaussian_laplace": (lambda lib, x: lib.gaussian_laplace(x, 0.5), X),
+    "gaussian_gradient_magnitude": (lambda lib, x: lib.gaussian_gradient_magnitude(x, 0.5), X),
+    "shift": (lambda lib, x: lib.shift(x, (0.3, -0.6), mode="nearest"), X),
+    "zoom": (lambda lib, x: lib.zoom(x, (1.5, 0.6), order=1), X),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_filters(name):
+    call, *arrays = FILTERS[name]
+    same("ndimage", call, *arrays)
+    alike_in_transforms("ndimage", call, *arrays)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_borders(mode):
+    how = {"mode": mode, "cval": 2.0}
+    for call in (
+        lambda lib, x, v, w: lib.correlate1d(v, x[0], **how),
+        lambda lib, x, v, w: lib.convolve1d(v, x[:, 0], origin=-1, **how),
+        lambda lib, x, v, w: lib.convolve(x, w, **how),
+        lambda lib, x, v, w: lib.gaussian_filter(x, 2.0, **how),
+        lambda lib, x, v, w: lib.sobel(x, **how),
+        lambda lib, x, v, w: lib.laplace(x, **how),
+    ):
+        same("ndimage", call, X, V, W, orders=0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("order", [0, 1, 3])
+def test_interpolation(order, mode):
+    how = {"order": order, "mode": mode, "cval": 2.0}
+    # Within the image, around it and far away; at elements and between these.
+    far = np.stack(np.meshgrid(np.arange(-9.0, 14), np.arange(-12.0, 17)))
+    for places in (rng.uniform(0.1, 2.9, (2, 9)), rng.uniform(-9, 17, (2, 50)), far):
+        same("ndimage", lambda lib, x: lib.map_coordinates(x, places, **how), X, orders=0)  # noqa: B023
+    same("ndimage", lambda lib, x: lib.shift(x, (0.3, -1.6), **how), X, orders=0)
+    same("ndimage", lambda lib, x: lib.zoom(x, (1.7, 0.6), **how), X, orders=0)
+    same("ndimage", lambda lib, x: lib.map_coordinates(x, far[:1, 0], **how), V[:1], orders=0)
+    places = np.array([[0.3, 2.7, 1.6, -1.4, 4.3], [0.2, 3.6, 1.5, 2.4, -3.7]])
+    for orders, at in ((2, places[:, :3]), (1, places)):
+        same("ndimage", lambda lib, x: lib.map_coordinates(x, at, **how), X, orders=orders)  # noqa: B023
+        if order:
+            call = lambda lib, x, at: lib.map_coordinates(x, at, **how)
+            same("ndimage", call, X, at, orders=orders)
+    if order:
+        alike_in_transforms("ndimage", lambda lib, x, at: lib.map_coordinates(x, at, **how), X, at)
+
+
+def test_a_shift_has_a_derivative():
+    def f(s):
+        return np.sum(tg.scipy.ndimage.shift(tg.tensor(V), s, mode="mirror") ** 3)
+
+    step = (f(0.3 + 1e-6) - f(0.3 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(tg.grad(f)(0.3), step, rtol=1e-7)
+    np.testing.assert_allclose(tg.jit(tg.grad(f))(0.3), step, rtol=1e-7)
+
+
+def test_a_width_has_a_derivative():
+    def f(s):
+        return np.sum(tg.scipy.ndimage.gaussian_filter(tg.tensor(X), s, (0, 1)) ** 2)
+
+    step = (f(0.6 + 1e-6) - f(0.6 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(tg.grad(f)(0.6), step, rtol=1e-7)
+
+
+def test_single_precision_stays():
+    t = tg.tensor(X, dtype=tg.float32, requires_grad=True)
+    lib = tg.scipy.ndimage
+    for found in (
+        lib.gaussian_filter(t, 1.0), lib.convolve(t, W), lib.uniform_filter(t), lib.laplace(t),
+        lib.map_coordinates(t, X[:2]), lib.shift(t, 0.5, order=1, cval=1.0), lib.zoom(t, 2),
+    ):  # fmt: skip
+        assert found.dtype == tg.float32
+
+
+def test_of_arrays_they_are_scipys():
+    found = tg.scipy.ndimage.gaussian_filter(X, 1.0)
+    assert type(found) is np.ndarray
+    np.testing.assert_array_equal(found, scipy.ndimage.gaussian_filter(X, 1.0))
+    assert tg.scipy.ndimage.label is scipy.ndimage.label
+
+
+def test_what_is_not_there_is_refused():
+    t, lib = tg.tensor(X, requires_grad=True), tg.scipy.ndimage
+    for call, error, words in [
+        (lambda: lib.sobel(t, output=X), TypeError, "`scipy.ndimage.sobel` .* `output=`"),
+        (lambda: lib.laplace(tg.tensor([1, 2])), TypeError, "takes real numbers, got .*int64"),
+        (lambda: lib.laplace(t, mode="round"), ValueError, "one of .*'mirror'.* got 'round'"),
+        (lambda: lib.laplace(t, mode=["wrap"]), ValueError, "`mode` has 1 entries for 2 axes"),
+        (lambda: lib.correlate1d(t, W), ValueError, r"a vector, got the shape \(3, 2\)"),
+        (lambda: lib.correlate(t, V), ValueError, r"each of 2 axes, got the shape \(7,\)"),
+        (lambda: lib.convolve1d(t, V, origin=5), ValueError, "lies outside of a window of 7"),
+        (lambda: lib.gaussian_filter1d(t, 1.0, order=-1), ValueError, "from 0, got -1 and 4"),
+        (lambda: lib.shift(t, 1, order=2), TypeError, "orders 0, 1 and 3, got 2"),
+        (lambda: lib.shift(t, [1, 2, 3]), ValueError, "each of 2 axes, got 3"),
+        (lambda: lib.zoom(t, 2, grid_mode=True), TypeError, "no `grid_mode`"),
+        (lambda: lib.map_coordinates(t, X), ValueError, "a row for each of 2 axes"),
+    ]:  # fmt: skip
+        with pytest.raises(error, match=words):
+            call()
