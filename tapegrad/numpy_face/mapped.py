@@ -17,6 +17,8 @@ from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.complex_parts import isreal
 from tapegrad.functions.indexing import take_along_dim
+from tapegrad.functions.reductions import all as all_
+from tapegrad.functions.reductions import argmax, argmin
 from tapegrad.functions.scans import argsort
 from tapegrad.functions.sets import isin
 from tapegrad.numpy_face.common import line, plain, promoted, tensor
@@ -69,6 +71,20 @@ def _argpartition(
     return argsort(x, d)
 
 
+def _nanarg(place: Callable[..., Tensor], least: float) -> Callable[..., Tensor]:
+    """Where nothing but NaN is NumPy raises, which cannot be done here: -1, the last of these."""
+
+    def handler(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
+        x = tensor(a)
+        if x._a.dtype.kind != "f":
+            return place(x, axis, bool(keepdims))
+        absent = ew.isnan(x)
+        found = place(ar.where(absent, least, x), axis, bool(keepdims))
+        return ar.where(all_(absent, axis, bool(keepdims)), -1, found)
+
+    return handler
+
+
 def _iscomplex(x: Any) -> Tensor:
     return ew.logical_not(isreal(tensor(x)))
 
@@ -86,6 +102,8 @@ MAPPED: dict[Any, Callable[..., Any]] = {
     np.isin: _isin,
     np.lexsort: _lexsort,
     np.argpartition: _argpartition,
+    np.nanargmax: _nanarg(argmax, -np.inf),
+    np.nanargmin: _nanarg(argmin, np.inf),
     np.isneginf: ar.isneginf,
     np.isposinf: ar.isposinf,
     np.einsum_path: _einsum_path,

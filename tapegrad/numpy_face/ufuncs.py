@@ -104,8 +104,17 @@ def _of_row(op: Op) -> Callable[..., Any]:
     return lambda *args: run(op, tuple(map(operand, args)), {})
 
 
+def _lambertw(z: Any, k: Any, tol: Any) -> Tensor:
+    if not np.isin(k, (0, -1)).all():
+        raise ValueError(
+            f"`scipy.special.lambertw` of a Tensor has the real branches 0 and -1, got {k}"
+        )
+    return _of_branch(z, np.asarray(k, tensor(z)._a.dtype))
+
+
 _sine_integral = unary(scipy_special.sine_integral)
 _cosine_integral = unary(scipy_special.cosine_integral)
+_of_branch = binary(scipy_special.lambertw)
 # fmt: off
 # A row that is a function by itself is NumPy's ufunc, or SciPy's, if that is its forward.
 ROWS = {
@@ -128,6 +137,7 @@ SPECIAL: dict[str, Any] = {f.name: own for f, own in ROWS.items() if isinstance(
     "digamma": ew.digamma, "logit": "logit", "log_expit": lambda x: ew.neg(a.softplus(ew.neg(x))),
     "exp2": ew.exp2, "expm1": ew.expm1, "log1p": ew.log1p, "cbrt": unary(e.cbrt), "zeta": ew.zeta,
     "gammaln": ew.lgamma, "sici": lambda x: (_sine_integral(x), _cosine_integral(x)),
+    "lambertw": _lambertw,
 } | {op.name: _of_row(op) for op in scipy_special.ROWS} | {
     f"eval_{theirs}": _of_degree(f"{ours}_polynomial_{kind}", f"eval_{theirs}")
     for theirs, ours, kind in (

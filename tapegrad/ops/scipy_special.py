@@ -147,6 +147,57 @@ def _ellipeinc_slope(phi: Any, m: Any, out: Any = None) -> Any:
         return np.asarray(rest - s**3 / 6 * _rd(c2, 1 - m * s * s, 1.0), np.result_type(phi, m))
 
 
+# Voigt's profile is the real part of a function of x + i gamma, of which the imaginary one is the
+# dispersion; both are homogeneous of degree -1 in all three arguments.
+_wofz, _lambertw = Lazy("wofz"), Lazy("lambertw")
+
+
+def _voigt_dispersion(x: Any, sigma: Any, gamma: Any, out: Any = None) -> Any:
+    with np.errstate(all="ignore"):
+        found = _wofz((x + 1j * gamma) / (math.sqrt(2) * sigma)).imag
+        return np.asarray(found / (math.sqrt(2 * math.pi) * sigma), np.result_type(x, sigma, gamma))
+
+
+def _voigt_slopes(x: Any, sigma: Any, gamma: Any, value: Any, other: Any) -> tuple[Any, Any]:
+    """Those of the real part in x and in gamma, given both parts."""
+    square = sigma * sigma
+    of_x = (gamma * other - x * value) / square
+    return of_x, (x * other + gamma * value - 1 / math.pi) / square
+
+
+def _voigt_x(x: Any, sigma: Any, gamma: Any, y: Any) -> Any:
+    return _voigt_slopes(x, sigma, gamma, y, voigt_dispersion(x, sigma, gamma))[0]
+
+
+def _voigt_gamma(x: Any, sigma: Any, gamma: Any, y: Any) -> Any:
+    return _voigt_slopes(x, sigma, gamma, y, voigt_dispersion(x, sigma, gamma))[1]
+
+
+def _voigt_sigma(x: Any, sigma: Any, gamma: Any, y: Any) -> Any:
+    of_x, of_gamma = _voigt_slopes(x, sigma, gamma, y, voigt_dispersion(x, sigma, gamma))
+    return -(y + x * of_x + gamma * of_gamma) / sigma
+
+
+def _dispersion_x(x: Any, sigma: Any, gamma: Any, y: Any) -> Any:
+    return -_voigt_slopes(x, sigma, gamma, voigt_profile(x, sigma, gamma), y)[1]
+
+
+def _dispersion_gamma(x: Any, sigma: Any, gamma: Any, y: Any) -> Any:
+    return _voigt_slopes(x, sigma, gamma, voigt_profile(x, sigma, gamma), y)[0]
+
+
+def _dispersion_sigma(x: Any, sigma: Any, gamma: Any, y: Any) -> Any:
+    of_x, of_gamma = _voigt_slopes(x, sigma, gamma, voigt_profile(x, sigma, gamma), y)
+    return -(y - x * of_gamma + gamma * of_x) / sigma
+
+
+def _real_lambertw(x: Any, k: Any, out: Any = None) -> Any:
+    """NaN where a branch is not real."""
+    found = _lambertw(x, np.asarray(k).astype(int))
+    real = (found.imag == 0) & ((k == 0) | (k == -1))
+    return np.asarray(np.where(real, found.real, np.nan), np.result_type(x, k))
+
+
 def _part(name: str, k: int) -> Any:
     """One of the results of a ufunc that has several."""
     ufunc = Lazy(name)
@@ -284,6 +335,17 @@ inv_boxcox1p = scipy_row("inv_boxcox1p", Lazy("inv_boxcox1p"), domain=POSITIVE,
                          x=lambda x, power, y: (1 + y) / (1 + power * x),
                          power=lambda x, power, y:
                              (1 + y) * _inverse_box_cox_slope(x, power, log1p(y)))
+voigt_profile: Op = scipy_row(
+    "voigt_profile", Lazy("voigt_profile"), domain=(UNIT, POSITIVE, POSITIVE),
+    x=_voigt_x, sigma=_voigt_sigma, gamma=_voigt_gamma,
+    singular="The derivative is NaN where sigma is 0.")
+voigt_dispersion: Op = elementwise(
+    "voigt_dispersion", _voigt_dispersion, domain=(UNIT, POSITIVE, POSITIVE), to_float=True,
+    x=_dispersion_x, sigma=_dispersion_sigma, gamma=_dispersion_gamma)
+lambertw = elementwise(
+    "lambertw", _real_lambertw, domain=(POSITIVE, (0.0, 0.0)), to_float=True, ordered=True,
+    x=lambda y: exp(-y) / (1 + y), k=_none_in("lambertw", "branch"),
+    singular="The derivative is infinite at -1 / e.")
 sine_integral = elementwise("sine_integral", _part("sici", 0), x=lambda x: sinc(x / math.pi),
                             ordered=True, to_float=True)
 cosine_integral = elementwise("cosine_integral", _part("sici", 1), x=lambda x: cos(x) / x,
@@ -294,6 +356,6 @@ ROWS = (
     gammaincinv, gammainccinv, stdtr, stdtrit, binom, poch, rel_entr, kl_div, erfcinv, erfi, dawsn,
     exp10, exprel, exp1, expi, expn, jv, yv, yn, iv, ive, kv, kve, kn, hyp1f1,
     hyp0f1, hyp2f1, ellipk, ellipkm1, ellipe, ellipkinc, ellipeinc, spence, boxcox, boxcox1p,
-    inv_boxcox, inv_boxcox1p,
+    inv_boxcox, inv_boxcox1p, voigt_profile,
 )
 # fmt: on

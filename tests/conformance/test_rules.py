@@ -206,7 +206,8 @@ LEFT_TO_NUMPY = frozenset(
     "airy_ai_slope gamma rgamma loggamma beta betaln betainc betaincc betaincinv betainccinv "
     "gammaincinv gammainccinv stdtr stdtrit binom poch expn jv "
     "yv yn iv ive kv kve kn hyp1f1 hyp0f1 hyp2f1 ellipk ellipkm1 ellipe ellipkinc ellipeinc "
-    "gamma_log_slope beta_logit_slope_a beta_logit_slope_b ellipkinc_slope ellipeinc_slope".split()
+    "gamma_log_slope beta_logit_slope_a beta_logit_slope_b ellipkinc_slope ellipeinc_slope "
+    "voigt_profile voigt_dispersion lambertw".split()
 )
 
 

@@ -11,6 +11,8 @@ pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's function
 ROWS = np.array([
     [0.5, -1.0, 0.0, 2.0, 1.0], [1.0, 0.5, -np.inf, -0.0, 3.0], [4.0, 0.25, np.inf, 1e-310, 7.0],
 ])  # fmt: skip
+NANS = np.where(ROWS == 2.0, np.nan, ROWS)
+NANS[2, 0] = np.nan
 INTEGERS = np.array([[3, 1, 2, 1], [0, 5, 2, 2]])
 RISING, FALLING = [-1.0, 0.0, 0.5, 2.0], [2.0, 0.5, 0.5, -1.0]
 
@@ -31,6 +33,9 @@ CASES = {
     "lexsort of two": (lambda s: np.lexsort((s[::-1], s % 2)), INTEGERS),
     "lexsort beside an array": (lambda s: np.lexsort((np.arange(4.0)[::-1], s)), INTEGERS),
     "argpartition": (lambda s: np.sort(s[np.argpartition(s, 2)][:2]), INTEGERS),
+    "nanargmax": (lambda s: np.nanargmax(s), NANS),
+    "nanargmin": (lambda s: np.nanargmin(s, axis=0, keepdims=True), NANS),
+    "nanargmax of integers": (np.nanargmax, INTEGERS),
     "einsum_path": (
         lambda s: np.einsum("i,i", s, s, optimize=np.einsum_path("i,i", s, s)[0]),
         INTEGERS,
@@ -81,3 +86,11 @@ def test_an_array_and_a_mapped_index():
         tg.vmap(lambda i: np.take(ROWS[0], i))(np.array([0, 2]))
     with pytest.raises(ValueError, match=r"`np.digitize`: the bins must rise or fall"):
         tg.vmap(lambda s: np.digitize(s, [0, 2, 1]))(ROWS)
+
+
+def test_the_place_of_a_number_among_nothing_but_nan():
+    rows = np.array([[np.nan, 2.0, 1.0], [np.nan, np.nan, np.nan]])
+    assert tg.vmap(np.nanargmax)(rows).tolist() == [1, -1]
+    assert tg.jit(lambda t: np.nanargmin(t, axis=1))(rows).tolist() == [2, -1]
+    with pytest.raises(ValueError, match="All-NaN"):
+        np.nanargmax(tg.tensor(rows[1]))

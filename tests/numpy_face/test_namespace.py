@@ -8,6 +8,7 @@ import pytest
 import scipy.special
 
 import tapegrad as tg
+from tapegrad.autograd import gradcheck, gradgradcheck
 from tapegrad.numpy_face.common import title
 from tapegrad.numpy_face.constants import NAMES as CONSTANT
 from tapegrad.numpy_face.constants import SHAPES
@@ -276,8 +277,38 @@ def test_the_zeta_function_of_scipy():
     x = np.array([0.5, 1.5])
     slope = tg.grad(lambda x: scipy.special.zeta(2.0, x).sum())(x)
     np.testing.assert_allclose(slope, -2 * scipy.special.zeta(3.0, x), rtol=1e-14)
-    with pytest.raises(TypeError, match=r"`scipy.special.lambertw` is not supported"):
-        scipy.special.lambertw(tg.tensor(x))
+    with pytest.raises(TypeError, match=r"`scipy.special.wofz` is not supported"):
+        scipy.special.wofz(tg.tensor(x))
+
+
+def test_lamberts_function_has_its_real_branches():
+    lambertw, x = scipy.special.lambertw, np.array([-0.3, -0.01, 0.0, 0.5, 1e5])
+    np.testing.assert_allclose(lambertw(tg.tensor(x)).numpy(), lambertw(x).real, rtol=1e-14)
+    low = lambertw(tg.tensor(x[:2]), -1)
+    np.testing.assert_allclose(low.numpy(), lambertw(x[:2], -1).real, rtol=1e-14)
+    assert lambertw(tg.tensor([-0.5])).isnan().item()
+    for k, at in ((0, x), (-1, x[:2])):
+        slope = tg.grad(lambda x, k=k: np.sum(lambertw(x, k)))
+        w = lambertw(at, k).real
+        np.testing.assert_allclose(slope(at) * np.exp(w) * (1 + w), 1.0, rtol=1e-13)
+        np.testing.assert_allclose(tg.jit(slope)(at), slope(at), rtol=1e-13)
+    assert lambertw(tg.tensor(x, dtype=tg.float32)).dtype == tg.float32
+    with pytest.raises(ValueError, match="real branches 0 and -1, got 1"):
+        lambertw(tg.tensor(x), 1)
+
+
+def test_voigts_profile():
+    def total(x, sigma, gamma):
+        return np.sum(np.sin(scipy.special.voigt_profile(x, sigma, gamma)))
+
+    x = tuple(
+        tg.tensor(v, requires_grad=True)
+        for v in ([-2.0, 0.0, 0.3, 50.0], [0.5, 1.0, 0.1, 2.0], 0.7)
+    )
+    assert gradcheck(total, x)
+    assert gradgradcheck(total, x)
+    found = scipy.special.voigt_profile(tg.tensor([1.0], dtype=tg.float32), 0.5, 0.5)
+    assert found.dtype == tg.float32
 
 
 def test_every_name_of_a_constant_is_one_of_numpy():
