@@ -8,6 +8,7 @@ tensor([ 2., -2.,  2., -2.])
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -50,10 +51,21 @@ def welch(
     size = t._a.shape[-1]
     if isinstance(window, (str, tuple)):
         count = min(256 if nperseg is None else int(nperseg), size)
+        if nperseg is not None and nperseg > size:
+            warnings.warn(
+                f"`scipy.signal.welch`: nperseg={nperseg} is more than the signal has: {size} is "
+                "used",
+                stacklevel=3,
+            )
         weights = theirs("scipy.signal", "get_window")(window, count)
     else:
         weights = np.asarray(window)
         count = len(weights)
+        if nperseg not in (None, count):
+            raise ValueError(
+                f"`scipy.signal.welch`: a window of {count} elements is for parts of as many, got "
+                f"nperseg={nperseg}"
+            )
     step = count - (count // 2 if noverlap is None else noverlap)
     points = count if nfft is None else nfft
     if not 0 < count <= size or step < 1 or points < count:

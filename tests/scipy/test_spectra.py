@@ -72,6 +72,7 @@ def test_what_is_not_there_is_refused():
     t, lib = tg.tensor(X, requires_grad=True), tg.scipy.signal
     for call, error, words in [
         (lambda: lib.welch(t, nperseg=4, noverlap=4), ValueError, "parts of 4 elements.* of 11"),
+        (lambda: lib.welch(t, window=np.ones(4), nperseg=5), ValueError, "of 4 .* nperseg=5"),
         (lambda: lib.welch(t, average="median"), TypeError, "the mean of .*'median'"),
         (lambda: lib.periodogram(t * 1j), TypeError, "real signals, got .*complex128"),
         (lambda: lib.freqz(t, plot=print), TypeError, "plots nothing"),
@@ -79,3 +80,9 @@ def test_what_is_not_there_is_refused():
     ]:
         with pytest.raises(error, match=words):
             call()
+
+
+def test_parts_longer_than_the_signal_are_all_of_it():
+    with pytest.warns(UserWarning, match="nperseg=50 is more than the signal has: 11"):
+        found = tg.scipy.signal.welch(tg.tensor(X), nperseg=50)[1]
+    np.testing.assert_allclose(found, scipy.signal.welch(X, nperseg=11)[1], rtol=1e-12)
