@@ -82,7 +82,11 @@ def cycle(rules, optimizer):
     )
 
 
-@pytest.mark.parametrize("make", [one_after_the_other, together, cycle])
+def cycles(rules, optimizer):
+    return rules.CyclicLR(optimizer, 0.5, 1.0, 3, mode="triangular2", cycle_momentum=False)
+
+
+@pytest.mark.parametrize("make", [one_after_the_other, together, cycle, cycles])
 def test_a_composed_schedule_goes_on_from_a_saved_state(tg, leaf, optimizer, make):
     rules = tg.optim.lr_scheduler
     scheduler = make(rules, optimizer)
@@ -187,6 +191,12 @@ def test_what_makes_no_sense(tg, leaf, optimizer):
         schedule.OneCycleLR(optimizer, 1.0, total_steps=9, anneal_strategy="line")
     with pytest.raises(ValueError, match="max_lr"):
         schedule.OneCycleLR(optimizer, [1.0, 1.0], total_steps=9)
+    with pytest.raises(ValueError, match="mode"):
+        schedule.CyclicLR(optimizer, 0.1, 1.0, mode="square")
+    with pytest.raises(ValueError, match="max_lr"):
+        schedule.CyclicLR(optimizer, 0.1, [1.0, 2.0])
+    with pytest.raises(ValueError, match="momentum"):
+        schedule.CyclicLR(tg.optim.Adagrad([leaf([1.0])]), 0.1, 1.0)
     with pytest.raises(ValueError, match="momentum"):
         schedule.OneCycleLR(tg.optim.Adagrad([leaf([1.0])]), 1.0, total_steps=9)
 

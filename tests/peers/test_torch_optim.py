@@ -281,6 +281,36 @@ def test_one_cycle(make, strategy, options):
     np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.parametrize("make", ["SGD", "AdamW"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"base_lr": 0.01, "max_lr": 0.5, "step_size_up": 3},
+        {"base_lr": [0.01, 0.1], "max_lr": 0.5, "step_size_up": 3, "step_size_down": 5},
+        {"base_lr": 0.01, "max_lr": 0.5, "step_size_up": 2, "mode": "triangular2"},
+        {"base_lr": 0.1, "max_lr": 1.0, "step_size_up": 4, "mode": "exp_range", "gamma": 0.9},
+        {"base_lr": 0.1, "max_lr": 1.0, "step_size_up": 4, "scale_fn": lambda k: 1 / k},
+        {"base_lr": 0.1, "max_lr": 1.0, "step_size_up": 4, "scale_mode": "iterations",
+         "scale_fn": lambda k: 0.9**k, "base_momentum": 0.5, "max_momentum": [0.9, 0.8]},
+        {"base_lr": 0.1, "max_lr": 1.0, "step_size_up": 4, "cycle_momentum": False},
+    ],
+)  # fmt: skip
+def test_cycles(make, options):
+    found = []
+    for xp in (tg, torch):
+        a, b = leaves(xp, "float64")
+        optimizer = getattr(xp.optim, make)([{"params": a}, {"params": b}], lr=0.3)
+        scheduler = xp.optim.lr_scheduler.CyclicLR(optimizer, **options)
+        rows = [scheduler.get_last_lr()]
+        for _ in range(STEPS):
+            optimizer.step()
+            scheduler.step()
+            groups = optimizer.param_groups
+            rows += [[g["lr"], g["betas"][0] if "betas" in g else g["momentum"]] for g in groups]
+        found.append(rows)
+    np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-15)
+
+
 def composed(rules, optimizer, which):
     """Schedulers one after the other, or together."""
     linear = rules.LinearLR(optimizer, start_factor=0.2, total_iters=3)

@@ -20,7 +20,7 @@ from tapegrad.optim.lr_scheduler.factors import (
     PolynomialLR,
     StepLR,
 )
-from tapegrad.optim.lr_scheduler.one_cycle import OneCycleLR
+from tapegrad.optim.lr_scheduler.lr_cycles import CyclicLR, OneCycleLR
 from tapegrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "ConstantLR",
     "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",
