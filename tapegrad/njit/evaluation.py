@@ -198,8 +198,8 @@ class Evaluator:
         if line is not None and self.name not in RUNS_ONCE:
             raise Unsupported(
                 f"`{self.name}` runs `{name_of(self.f)}` several times, and line {line.line} of "
-                f"`{line.function}` may give something else each time: draw random numbers before, "
-                "and pass them as an argument"
+                f"`{line.function}` may give something else each time, as what is not known here "
+                "may, too: draw random numbers before, and pass them as an argument"
             )
 
     def _overlap(self, k: int, j: int) -> None:
@@ -219,7 +219,9 @@ class Evaluator:
                 alone(*map(marshalling.copied, args))
             raise RuntimeError(
                 f"`{self.name}`: the compiled sweep of `{name_of(self.f)}` raised, and the "
-                "function did not, when it was called to see what"
+                "function did not, when it was called to see what: factors have no derivative "
+                "where a matrix is singular (`np.linalg.qr`), and arrays may be fields of packed "
+                "records"
             )
         raise MemoryError(
             f"`{self.name}` of `{name_of(self.f)}`: what the reverse sweep reads takes more than "

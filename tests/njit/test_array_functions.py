@@ -177,6 +177,34 @@ def orthogonal_factors(a, b):
     return s + wide * q[4, 2] + r[0, 3]
 
 
+@case(SQUARE, A2)
+def singular_vectors(a, b):
+    u, s, v = np.linalg.svd(a)
+    x = np.sum(s**3 * u[1]) * v[2, 1] + u[1, 2] * v[3, 0]
+    u, s, v = np.linalg.svd(b, full_matrices=False)
+    x += np.sum(v**3) * u[1, 2] * s[1]
+    u, s, v = np.linalg.svd(b.T)
+    return x + np.sum(u[:, :4] ** 3) * v[0, 1] * s[3]
+
+
+@case(A2, A1[:4].copy())
+def pseudoinverses(a, x):
+    y = np.linalg.pinv(np.outer(x, x[:3] ** 2), rcond=1e-10)  # of rank 1
+    return np.sum(np.linalg.pinv(a) ** 3) + np.sum(y**3) * y[0, 1]
+
+
+@case(B2, A1[:5].copy(), A2)
+def least_squares(a, b, c):
+    x, left, rank, s = np.linalg.lstsq(a, b)
+    return np.sum(x**3) + left[0] * s[1] + rank * np.linalg.lstsq(a, c.T, 1e-9)[0][1, 2]
+
+
+@case(SQUARE + np.diag([9.0, 3.0, -3.0, -9.0]))
+def general_eigenvectors(a):
+    w, v = np.linalg.eig(a)
+    return np.sum(w[1:] * v[0, 1:] ** 3) + v[1, 0] + np.linalg.eigvals(a.T)[1]
+
+
 @case(SQUARE, B2)
 def singular_values(a, b):
     s = np.linalg.cond(a) * np.linalg.norm(a[1:], 2) + np.linalg.norm(b, -2) + np.linalg.cond(b, -2)

@@ -281,10 +281,56 @@ def of_orthogonal_factors(a):
     return np.sum(q[0] ** 3) + np.sum(r * r[0])
 
 
-@pytest.mark.parametrize("f", [of_eigenpairs, of_orthogonal_factors])
+@njit
+def of_singular_vectors(a):
+    u, s, v = np.linalg.svd(a[:, :2].copy(), full_matrices=False)
+    return np.sum(np.sin(s) * v[0] ** 2) + np.sum(u[0] ** 3 * v[1] ** 3) + s[0] * s[1] ** 2
+
+
+@njit
+def of_pseudoinverse(a):
+    x = np.linalg.pinv(a[:2])
+    return np.sum(x**3) + x[0, 1] * x[1, 0]
+
+
+@njit
+def of_general_eigenpairs(a):
+    w, v = np.linalg.eig(a)
+    return np.sum(w**3 * v[1] ** 2 * v[2] ** 4)
+
+
+SECOND = [
+    of_eigenpairs, of_orthogonal_factors, of_singular_vectors, of_pseudoinverse,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", SECOND)
 def test_second_derivatives_of_factors(f):
     a = np.array([[2.0, 0.1, -0.6], [0.3, -1.0, 0.2], [0.7, -0.4, 0.5]])
     np.testing.assert_allclose(tg.hessian(f)(a), tg.hessian(f.py_func)(a), rtol=1e-9, atol=1e-12)
+
+
+def test_second_derivatives_of_general_eigenpairs():
+    """Of real matrices; Python's are complex.  The function is even in each of the vectors."""
+    a = np.array([[2.0, 0.1, -0.6], [0.3, -1.0, 0.2], [0.7, -0.4, 0.5]])
+    found, along = tg.hvp(of_general_eigenpairs)(a, a[::-1]), 1e-5 * a[::-1]
+    slope = tg.grad(of_general_eigenpairs)
+    difference = (slope(a + along) - slope(a - along)) / 2e-5
+    np.testing.assert_allclose(found, difference, rtol=1e-5, atol=1e-6)
+
+
+def test_singular_values_where_their_vectors_are_not_determined():
+    """The nuclear norm and the pseudoinverse have gradients at a multiple of the identity."""
+    a = 2.0 * np.eye(3)
+    np.testing.assert_allclose(tg.grad(njit(nuclear_norm))(a), np.eye(3), atol=1e-15)
+    slope = tg.grad(njit(lambda a: np.sum(np.linalg.pinv(a) * a)))(a)
+    np.testing.assert_allclose(slope, np.zeros((3, 3)), atol=1e-15)
+    completed = njit(lambda a: np.linalg.svd(a)[0][0, 2])
+    assert not np.isfinite(tg.grad(completed)(np.eye(3)[:, :1].copy() + 1.0)).any()
+
+
+def nuclear_norm(a):
+    return np.linalg.svd(a)[1].sum()
 
 
 def test_equal_eigenvalues():
