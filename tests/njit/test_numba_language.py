@@ -1,9 +1,11 @@
 """NumPy's functions that Numba has in its own language, and what of Python its users write."""
 
+import math
+
 import numba
 import numpy as np
 import pytest
-from numba import njit
+from numba import literal_unroll, njit
 
 import tapegrad as tg
 from tests.njit.cases import A1, A2, collected_in, name_of
@@ -271,6 +273,74 @@ def powers_of_matrices(a):
         p = np.linalg.matrix_power(a, n)
         s += np.sum(p * p) + p[0, 1] + np.trace(p @ a)
     return s
+
+
+@numba.vectorize(["float64(float64, float64)"])
+def softplus(x, sharpness):
+    if sharpness * x > 20:
+        return x
+    return math.log1p(math.exp(sharpness * x)) / sharpness
+
+
+@numba.vectorize
+def leaky(x):
+    return x if x > 0 else 0.01 * x
+
+
+@case(A1, 1.3, compiled=True)
+def ufuncs_that_users_write(x, b):
+    y, out = softplus(x, b) * 2 + softplus(1, b), np.empty_like(x)
+    softplus(x, y, out)
+    s = 0.0
+    for i in range(len(x)):
+        s += softplus(y[i], 2.0) * leaky(x[i]) + out[i]
+    return s * np.sum(leaky(x * 2))
+
+
+@case(((A1[:3].copy(), 1.5), (A1[3:6].copy(), 0.5), (A1[4:].copy(), 2.0)), 1)
+def arrays_of_a_tuple_by_their_number(balls, k):
+    s = 0.0
+    for i in range(len(balls)):
+        ball = balls[(i + k) % len(balls)]
+        s += np.sum(ball[0] ** 3) * (i + 1) * ball[1]
+    for center, size in balls:
+        s += center[k] ** 2 * size
+    held = (balls[0][0].copy(), balls[1][0].copy())
+    held[k][0] *= 2.0
+    return s * held[k][0] * held[-k][1] + held[0][0]
+
+
+@case(A1, 0.7)
+def tuples_of_several_types(x, c):
+    s = 0.0
+    for v in literal_unroll((x[0], 2, c)):
+        s += v * c
+    return s * x[1]
+
+
+@numba.experimental.jitclass([("stiffness", numba.float64), ("table", numba.float64[:])])
+class Spring:
+    def __init__(self, stiffness, table):
+        self.stiffness = stiffness
+        self.table = table
+
+    def force(self, x, scale=1.0):
+        return -self.stiffness * x * scale + self.table[1] * x**3
+
+
+def test_methods_of_a_users_class():
+    @njit
+    def oscillated(x, v, spring):
+        for _ in range(20):
+            v += 0.05 * spring.force(x, scale=2.0)
+            x += 0.05 * v
+        return x * x + v * v * spring.stiffness
+
+    spring, step = Spring(2.0, np.array([1.0, 0.3])), 1e-6
+    slopes = tg.grad(oscillated, (0, 1))(0.5, 0.1, spring)
+    for slope, dx, dv in zip(slopes, (step, 0.0), (0.0, step), strict=True):
+        near = [oscillated(0.5 + s * dx, 0.1 + s * dv, spring) for s in (1, -1)]
+        assert slope == pytest.approx((near[0] - near[1]) / (2 * step), rel=1e-7)
 
 
 def test_none_where_a_number_is_needed():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.njit.numba_front import array_library, matrix_library, order_library
+from tapegrad.njit.numba_front.array_library import UFUNC
 from tapegrad.njit.numba_front.components import (
     array_of,
     components,
@@ -55,9 +56,13 @@ class ArrayCalls(Inlining):
         return self.numbered(ops, t, self.place(k, self.product(self.shape(ops, t))))[0]
 
     def method(self, f: NumbaType, e: NumbaIR, t: NumbaType) -> Found:
-        """A method of an array."""
+        """A method of an array, or of a user's class."""
         name = name_of_method(f)
         this: Found = (self.names(e.func), f.this)
+        if isinstance(f.this, types.ClassInstanceType):
+            source = f.this.jit_methods[name]
+            args, keywords = self.given_to(e)
+            return self.inline(source, self.bound(source.py_func, [this, *args], keywords))
         axis = self.axis_of(list(e.args), e.kws)
         if isinstance(f.this, types.Array) and name in array_library.ALONG and axis is not None:
             return self.along(name, this, axis, t)
@@ -120,9 +125,9 @@ class ArrayCalls(Inlining):
             return self.overloaded(e, t, f"`np.{name}` with keywords")
         if key in ROUNDING and len(args) < 3:
             return self.rounded(args, t)
-        known = isinstance(key, np.ufunc) or key in (abs, np.where, np.clip)
+        known = isinstance(key, UFUNC) or key in (abs, np.where, np.clip)
         if known and isinstance(t, types.Array):
-            inputs = key.nin if isinstance(key, np.ufunc) else 3 if key is np.clip else len(args)
+            inputs = key.nin if isinstance(key, UFUNC) else 3 if key is np.clip else len(args)
             out = next((a for a in args[inputs:] if not self.is_none(a)), None)
             return self.elementwise((np.absolute if key is abs else key, args[:inputs]), t, out)
         if key is np.dot and len(args) == 3:

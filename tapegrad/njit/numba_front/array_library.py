@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numba.np.ufunc.dufunc import DUFunc
 
 from tapegrad.njit.numba_front.components import COMPLEX
 from tapegrad.njit.numba_front.objects import NumbaType, types
@@ -29,11 +30,18 @@ _SIGNS = {
 }  # fmt: skip
 _UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
 
+UFUNC = (np.ufunc, DUFunc)  # NumPy's, and those that users write with `numba.vectorize`
+_ufuncs: dict[Any, str] = {}  # of users: what they are called in a source
+
+
+def _unused() -> str:
+    return f"ufunc{len(_ufuncs)}"
+
 
 @cache
 def made(source: str) -> Function:
     """The function that a source defines."""
-    space: dict[str, Any] = {"np": np, "math": math}
+    space: dict[str, Any] = {"np": np, "math": math, **{name: f for f, name in _ufuncs.items()}}
     exec(compile(source, ARRAY_LIBRARY, "exec"), space)
     function: Function = space[source.split("(")[0].removeprefix("def ")]
     return function
@@ -51,8 +59,9 @@ def applied(f: Any, args: Sequence[str]) -> str:
         return f"({args[0]} {_SIGNS[f]} {args[1]})"
     if f in _UNARY:
         return f"({_UNARY[f]}{args[0]})"
-    if isinstance(f, np.ufunc):
-        return f"np.{f.__name__}({', '.join(args)})"
+    if isinstance(f, UFUNC):
+        name = f"np.{f.__name__}" if isinstance(f, np.ufunc) else _ufuncs.setdefault(f, _unused())
+        return f"{name}({', '.join(args)})"
     raise Unsupported(f"the operator `{getattr(f, '__name__', f)}` on arrays")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numba.np.ufunc.dufunc import DUFunc
 
 from tapegrad.njit.numba_front import complex_library, order_library
 from tapegrad.njit.numba_front.array_calls import NEW, ROUNDING, ArrayCalls, is_numpys
@@ -124,6 +125,8 @@ class Calls(ArrayCalls):
     ) -> Found:
         """A function of numbers: an operator, or one that has a row."""
         kind = scalar(t)
+        if isinstance(key, DUFunc):
+            return self.user_ufunc(key, args, t)
         f = plain(key)
         if f in _BINARY:
             return self.binary(f, args[0], args[1], self.typed.calls[e], t)
@@ -232,6 +235,15 @@ class Calls(ArrayCalls):
         half = self.complex_power(x, n // 2, t)
         square = self.complex_operation(operator.mul, half, half, t)
         return self.complex_operation(operator.mul, square, x, t) if n % 2 else square
+
+    def user_ufunc(self, key: Any, args: list[NumbaIR], t: NumbaType) -> Found:
+        """A ufunc of a user, of numbers; it computes in the types of one of its loops."""
+        given = [self.known(a) for a in args]
+        loop = key.find_ewise_function(tuple(kind for _, kind in given))[1]
+        if loop is not None:
+            wanted = loop.signature.args
+            given = [(self.cast(ops, a, b), b) for (ops, a), b in zip(given, wanted)]
+        return self.inline(key._dispatcher.py_func, given)
 
     def condition(self, f: Any, args: list[NumbaIR], kinds: Sequence[NumbaType]) -> Operand:
         """A comparison or a logical function of numbers, by its operator."""

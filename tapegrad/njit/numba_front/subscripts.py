@@ -256,11 +256,29 @@ class Subscripts(Writer):
         self.require(self.emit("lt", [at, n], "i1"))
         ops, t = parts[-1]
         if any(self.code.type_of(x) == "ptr" for x in ops):
-            raise Unsupported("an array of a tuple, at a place that is not a constant")
+            return self.array_at(at, parts)
         for j in range(len(parts) - 2, -1, -1):
             here = self.emit("eq", [at, Constant(j, "i64")], "i1")
             ops = [self.chosen(here, x, y) for x, y in zip(parts[j][0], ops)]
         return ops, t
+
+    def array_at(self, at: Operand, parts: list[Found]) -> Found:
+        """The part of a tuple with arrays at a place: the one to which a branch leads."""
+        names: Operands = [self.code.name(self.code.type_of(x), "r") for x in parts[0][0]]
+        after = self.code.block()
+        for j, (ops, _) in enumerate(parts):
+            others = self.current
+            if j < len(parts) - 1:
+                here, others = self.code.block(), self.code.block()
+                this = self.emit("eq", [at, Constant(j, "i64")], "i1")
+                self.current.end("branch", (this,), here.label, others.label)
+                self.current = here
+            for name, value in zip(names, ops):
+                self.copy(value, str(name))
+            self.current.end("jump", (), after.label)
+            self.current = others
+        self.current = after
+        return names, parts[0][1]
 
 
 def _parts(x: slice) -> tuple[Any, Any, Any]:

@@ -419,6 +419,14 @@ class Translation(LapackFactors):
         known = known and not isinstance(kind, types.Array)  # from outside the function
         return self.item(e.value, e.index if known else e.index_var, t)
 
+    def expr_typed_getitem(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
+        """A part of a tuple in a loop over `literal_unroll`; parts of this type alone come here."""
+        wanted = types.unliteral(e.dtype)
+        parts = self.parts(self.get(e.value), self.type(e.value))
+        alike = next(part for part in parts if types.unliteral(part[1]) == wanted)
+        parts = [part if types.unliteral(part[1]) == wanted else alike for part in parts]
+        return self.part_at(self.get(e.index)[0], parts)
+
     def expr_arrayexpr(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
         """An expression of arrays."""
         return self.elementwise(e.expr, t)
