@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
 import math
 import operator
 from collections.abc import Sequence
@@ -12,8 +11,9 @@ import numpy as np
 from numba.np.ufunc.dufunc import DUFunc
 
 from tapegrad.njit.numba_front import complex_library, order_library
-from tapegrad.njit.numba_front.array_calls import NEW, ROUNDING, ArrayCalls, is_numpys
-from tapegrad.njit.numba_front.components import COMPLEX, array_of, is_number, is_opaque, scalar
+from tapegrad.njit.numba_front.array_calls import NEW, ROUNDING, is_numpys
+from tapegrad.njit.numba_front.complex_calls import ComplexCalls
+from tapegrad.njit.numba_front.components import COMPLEX, array_of, is_opaque, scalar
 from tapegrad.njit.numba_front.iteration import INDEXED
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, types
 from tapegrad.njit.numba_front.typed_ir import TRY, TRYING
@@ -40,13 +40,6 @@ _CONDITIONS: dict[Any, Any] = {
 }  # fmt: skip
 _IDENTITIES = (np.positive, np.conjugate, np.real)
 _FINITE = {"isfinite": "lt", "isinf": "eq"}
-# The operators of complex numbers, by their ufuncs.
-_COMPLEX_SIGNS = {pow: operator.pow} | {
-    UFUNCS[f]: f for f in (
-        operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.eq,
-        operator.ne,
-    )
-}  # fmt: skip
 
 
 def is_prange(key: Any) -> bool:
@@ -54,7 +47,7 @@ def is_prange(key: Any) -> bool:
     return getattr(key, "__name__", "") in ("prange", "internal_prange")
 
 
-class Calls(ArrayCalls):
+class Calls(ComplexCalls):
     """Writes the code of calls and operators."""
 
     def call(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found | None:
@@ -163,78 +156,6 @@ class Calls(ArrayCalls):
             raise Unsupported(f"`{name}` of numbers")
         value = self.emit(row, values, work)
         return [self.to(value, kind)], t
-
-    def is_of_complex(self, e: NumbaIR) -> bool:
-        """Whether a call is of a function of complex numbers, not of arrays."""
-        kinds = [types.unliteral(k) for k in self.typed.calls[e].args]
-        return any(k in COMPLEX for k in kinds) and all(map(is_number, kinds)) and not e.kws
-
-    def complex_of(self, args: list[NumbaIR], t: NumbaType) -> Operands:
-        """`complex(x)`, or `complex(x, y)` of real numbers."""
-        parts = [self.cast(self.get(a), self.type(a), t) for a in args]
-        if len(parts) == 1:
-            return parts[0]
-        if any(types.unliteral(self.type(a)) in COMPLEX for a in args):
-            raise Unsupported("`complex(x, y)` of complex numbers")
-        return [x for x, _ in parts]
-
-    def complex_function(self, key: Any, e: NumbaIR, t: NumbaType) -> Found:
-        """A function of complex numbers: by their parts, or from their library."""
-        args, signature = list(e.args), self.typed.calls[e]
-        f = plain(key)
-        if f in _BINARY:
-            return self.binary(f, args[0], args[1], signature, t)
-        given = [(self.get(a, k), types.unliteral(k)) for a, k in zip(args, signature.args)]
-        if key in (np.real, np.imag):
-            return self.part_of(key.__name__, *given[0])
-        if key is np.conjugate:
-            return self.conjugate(given[0]), t
-        if key is np.positive:
-            return given[0]
-        if key is np.negative:
-            return [self.negative(x, self.code.type_of(x)) for x in given[0][0]], t
-        if key is np.square:
-            return self.complex_operation(operator.mul, given[0][0], given[0][0], t), t
-        if key is np.where and t in COMPLEX:
-            condition = self.number(args[0], "i1")
-            both = (self.cast(*x, t) for x in given[1:])
-            return [self.chosen(condition, x, y) for x, y in zip(*both)], t
-        if key is cmath.polar:
-            parts = [self.inline(complex_library.FUNCTIONS[f], given) for f in (abs, cmath.phase)]
-            return [x for ops, _ in parts for x in ops], t
-        if key is np.reciprocal:
-            one = self.cast([Constant(1.0, "f64")], types.float64, given[0][1])
-            return self.inline(complex_library.divide, [(one, given[0][1]), *given])
-        ufunc = UFUNCS.get(key, key)
-        if ufunc in _COMPLEX_SIGNS:
-            return self.complex_binary(_COMPLEX_SIGNS[ufunc], given, args[1], t)
-        found = complex_library.FUNCTIONS.get(ufunc)
-        if found is None:
-            return self.overloaded(e, t, f"`{getattr(key, '__name__', key)}` of complex numbers")
-        return self.inline(found, given)
-
-    def complex_binary(self, f: Any, given: list[Found], b: NumbaIR, t: NumbaType) -> Found:
-        """An operator of complex numbers; `b` is the second of them as it stands there."""
-        (x, kind), (y, _) = given
-        if f is operator.truediv:
-            if not self.typed.divides_as_numpy:
-                zero = self.cast([Constant(0.0, "f64")], types.float64, kind)
-                self.require(self.complex_operation(operator.ne, y, zero, types.boolean)[0])
-            return self.inline(complex_library.divide, given)
-        n = self.constant_of(b)
-        if f is not operator.pow:
-            return self.complex_operation(f, x, y, types.boolean if f in COMPARISONS else t), t
-        if isinstance(n, int | float) and 0 < n <= POWERS and n == int(n):
-            return self.complex_power(x, int(n), t), t
-        return self.inline(complex_library.power, given)
-
-    def complex_power(self, x: Operands, n: int, t: NumbaType) -> Operands:
-        """A power whose exponent is a positive integer, by products."""
-        if n == 1:
-            return x
-        half = self.complex_power(x, n // 2, t)
-        square = self.complex_operation(operator.mul, half, half, t)
-        return self.complex_operation(operator.mul, square, x, t) if n % 2 else square
 
     def user_ufunc(self, key: Any, args: list[NumbaIR], t: NumbaType) -> Found:
         """A ufunc of a user, of numbers; it computes in the types of one of its loops."""

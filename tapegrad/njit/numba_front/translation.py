@@ -368,8 +368,8 @@ class Translation(LapackFactors):
         if isinstance(self.type(e.value), types.Array):
             return self.elementwise((f, [e.value]), t)
         if t in COMPLEX and f in (operator.neg, operator.pos):
-            ops, part = self.get(e.value, t), components(t)[0][1]
-            return ops if f is operator.pos else [self.negative(x, part) for x in ops], t
+            ops = self.get(e.value, t)
+            return ops if f is operator.pos else self.negatives(ops), t
         x, kind = self.get(e.value)[0], scalar(t)
         if kind is None or not is_number(self.type(e.value)):
             raise Unsupported(f"the operator `{f.__name__}` that gives {t}")

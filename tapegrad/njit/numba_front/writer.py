@@ -422,6 +422,10 @@ class Writer:
         assert name is not None
         return self.emit(name, [x], kind)
 
+    def negatives(self, parts: Operands) -> Operands:
+        """The negative of a complex number."""
+        return [self.negative(x, self.code.type_of(x)) for x in parts]
+
     def conjugate(self, given: Found) -> Operands:
         """The conjugate of a number."""
         ops, t = given
