@@ -45,6 +45,8 @@ def serve(mail_at, patience):
             waited = 0
         elif state == CALLBACK:
             return CALLBACK
+        elif state == PARKED:  # it was woken in vain
+            return PARKED
         elif waited < patience:
             pause()
             waited += 1

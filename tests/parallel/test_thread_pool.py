@@ -128,6 +128,19 @@ def test_an_interrupt_waits_for_the_helpers(monkeypatch):
     assert ended == [1]
 
 
+def test_helpers_that_are_woken_in_vain_sleep_again():
+    """As after an interrupt: they do not watch for the next task for ever."""
+    thread_pool.share(lambda start, stop: None, [0, 1, 2, 3])
+    time.sleep(0.1)
+    for helper in thread_pool._helpers:
+        helper.wake.put(None)
+    time.sleep(0.1)
+    before = time.process_time()
+    time.sleep(0.5)
+    assert time.process_time() - before < 0.2
+    test_functions_and_kernels_take_turns()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_child_process_hires_its_own():
     code = """

@@ -15,7 +15,7 @@ import jax.numpy as jnp  # noqa: E402
 from tapegrad.kernels import build  # noqa: E402
 from tapegrad.njit.evaluation import Evaluator  # noqa: E402
 from tests.njit.checking import copied, floats  # noqa: E402
-from tests.njit.random_programs import helper, nested, program  # noqa: E402
+from tests.njit.random_programs import RandomProgram, helper, nested, program  # noqa: E402
 
 pytestmark = [
     pytest.mark.peer,
@@ -123,7 +123,11 @@ def unoptimised(monkeypatch):
     monkeypatch.setattr(build, "assembled", functools.partial(build.assembled, level=0))
 
 
-@pytest.mark.parametrize("seed", [k for k in range(18) if k % 6])  # the others are of float32 too
+# The others are of float32, too, or of complex numbers.
+SEEDS = [k for k in range(19) if k % 6 and not RandomProgram(k).is_complex]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_gradients(seed, unoptimised):
     f, args = program(seed)
     chosen = floats(args)
