@@ -26,7 +26,6 @@ INSTEAD = [
     (tg.special, "expitt", "did you mean `expit`"),
     (tg, "utils", "`tapegrad.checkpoint(f)(x)`"),
     (tg.ones(1), "cuda", "`device='cpu'`"),
-    (tg.optim.lr_scheduler, "OneCycleLR", "`LambdaLR(optimizer, f)`"),
     (tg, "solve_ivp", "`tapegrad.scan`"),
     (tg.scipy, "integrate", "odeint"),
     (tg, "random", "`tapegrad.randn`"),
