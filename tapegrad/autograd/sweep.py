@@ -240,9 +240,11 @@ class Sweep(Adjoints):
             reach = self._mark_in_python()
         else:
             self._begin(marks, [number for index in self.seeds for number in (index, 0)])
-            reach = marks.reach().copy()  # a sweep inside of this one has a workspace of its own
+            below = marks.frame[_LOW] - self.low  # records that no mark lies on
+            self.low += below
+            reach = marks.reach()[below:].copy()  # sweeps inside of this one mark elsewhere
             if self.need is not None:
-                self.need, self.leaf_need = np.array(self.need), np.array(self.leaf_need)
+                self.need, self.leaf_need = np.array(self.need[below:]), np.array(self.leaf_need)
         self._check_versions(reach)
         self.values.update(self.seeds)
         index, outer = 0, tape.traces.get(0, "")
