@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.elementwise import sqrt
+from tapegrad.optim.descent import Descent
 from tapegrad.optim.fused_update import FusedUpdate, Work
 from tapegrad.optim.optimizer import (
     Group,
@@ -62,13 +63,6 @@ class Adadelta(Optimizer):
         return _update, _plan
 
 
-class _Form(NamedTuple):
-    """What decides which operations an update consists of."""
-
-    maximize: bool
-    decays: bool
-
-
 class _Numbers(NamedTuple):
     """The numbers of an update; a symbol of each stands in the loop."""
 
@@ -80,13 +74,10 @@ class _Numbers(NamedTuple):
 
 
 def _rule(
-    form: _Form, numbers: _Numbers, p: Any, g: Any, square: Any, steps: Any
+    form: Descent, numbers: _Numbers, p: Any, g: Any, square: Any, steps: Any
 ) -> tuple[Any, ...]:
     """New elements of the parameter, and of the averages of squares: of gradients, of steps."""
-    if form.maximize:
-        g = -g
-    if form.decays:
-        g = g + p * numbers.decay
+    p, g = form.decayed(numbers, p, g)
     square *= numbers.rho
     square += g * g * numbers.new
     step = sqrt(steps + numbers.eps)
@@ -101,10 +92,10 @@ def _rule(
 _update = FusedUpdate(_rule, _Numbers)
 
 
-def _plan(group: Group) -> tuple[_Form, WorkOf]:
+def _plan(group: Group) -> tuple[Descent, WorkOf]:
     """How the parameters of a group are updated."""
     decay, rho = group["weight_decay"], group["rho"]
-    form = _Form(bool(group["maximize"]), decay != 0)
+    form = Descent.of(group)
     numbers = _Numbers(float(group["lr"]), decay, rho, 1 - rho, group["eps"])
 
     def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.elementwise import sqrt
+from tapegrad.optim.descent import Descent
 from tapegrad.optim.fused_update import FusedUpdate, Work
 from tapegrad.optim.optimizer import (
     Group,
@@ -63,13 +64,6 @@ class Adagrad(Optimizer):
         return _update, _plan
 
 
-class _Form(NamedTuple):
-    """What decides which operations an update consists of."""
-
-    maximize: bool
-    decays: bool
-
-
 class _Numbers(NamedTuple):
     """The numbers of an update; a symbol of each stands in the loop."""
 
@@ -78,12 +72,9 @@ class _Numbers(NamedTuple):
     eps: Any
 
 
-def _rule(form: _Form, numbers: _Numbers, p: Any, g: Any, total: Any) -> tuple[Any, ...]:
+def _rule(form: Descent, numbers: _Numbers, p: Any, g: Any, total: Any) -> tuple[Any, ...]:
     """New elements of the parameter, and of the sum of squares."""
-    if form.maximize:
-        g = -g
-    if form.decays:
-        g = g + p * numbers.decay
+    p, g = form.decayed(numbers, p, g)
     total += g * g
     root = sqrt(total)
     root += numbers.eps
@@ -94,10 +85,10 @@ def _rule(form: _Form, numbers: _Numbers, p: Any, g: Any, total: Any) -> tuple[A
 _update = FusedUpdate(_rule, _Numbers)
 
 
-def _plan(group: Group) -> tuple[_Form, WorkOf]:
+def _plan(group: Group) -> tuple[Descent, WorkOf]:
     """How the parameters of a group are updated."""
     lr, slowing, decay = float(group["lr"]), group["lr_decay"], group["weight_decay"]
-    form = _Form(bool(group["maximize"]), decay != 0)
+    form = Descent.of(group)
 
     def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
         if not state:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.elementwise import maximum, sqrt
+from tapegrad.optim.descent import Descent
 from tapegrad.optim.fused_update import FusedUpdate, Work
 from tapegrad.optim.optimizer import (
     Group,
@@ -75,9 +76,7 @@ class Adam(Optimizer):
 class _Form(NamedTuple):
     """What decides which operations an update consists of."""
 
-    maximize: bool
-    decays: bool
-    decoupled: bool
+    descent: Descent
     amsgrad: bool
 
 
@@ -98,12 +97,7 @@ def _rule(
     form: _Form, numbers: _Numbers, p: Any, g: Any, mean: Any, square: Any, *greatest: Any
 ) -> tuple[Any, ...]:
     """New elements of the parameter, of both averages, and of the greatest second one."""
-    if form.maximize:
-        g = -g
-    if form.decoupled:
-        p *= numbers.shrink
-    elif form.decays:
-        g = g + p * numbers.decay
+    p, g = form.descent.decayed(numbers, p, g)
     mean += (g - mean) * numbers.new1
     square *= numbers.beta2
     square += g * g * numbers.new2
@@ -124,8 +118,7 @@ def _plan(group: Group) -> tuple[_Form, WorkOf]:
     """How the parameters of a group are updated."""
     beta1, beta2 = group["betas"]
     lr, eps, decay = float(group["lr"]), group["eps"], group["weight_decay"]
-    maximize, decoupled = bool(group["maximize"]), bool(group["decoupled_weight_decay"])
-    form = _Form(maximize, decay != 0, decoupled, bool(group["amsgrad"]))
+    form = _Form(Descent.of(group), bool(group["amsgrad"]))
 
     known: dict[int, _Numbers] = {}
 

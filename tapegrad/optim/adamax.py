@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.elementwise import abs, maximum
+from tapegrad.optim.descent import Descent
 from tapegrad.optim.fused_update import FusedUpdate, Work
 from tapegrad.optim.optimizer import (
     Group,
@@ -64,13 +65,6 @@ class Adamax(Optimizer):
         return _update, _plan
 
 
-class _Form(NamedTuple):
-    """What decides which operations an update consists of."""
-
-    maximize: bool
-    decays: bool
-
-
 class _Numbers(NamedTuple):
     """The numbers of an update; a symbol of each stands in the loop."""
 
@@ -82,13 +76,10 @@ class _Numbers(NamedTuple):
 
 
 def _rule(
-    form: _Form, numbers: _Numbers, p: Any, g: Any, mean: Any, greatest: Any
+    form: Descent, numbers: _Numbers, p: Any, g: Any, mean: Any, greatest: Any
 ) -> tuple[Any, ...]:
     """New elements of the parameter, of the mean gradient, and of its greatest size."""
-    if form.maximize:
-        g = -g
-    if form.decays:
-        g = g + p * numbers.decay
+    p, g = form.decayed(numbers, p, g)
     mean += (g - mean) * numbers.new
     greatest *= numbers.beta2
     greatest = maximum(greatest, abs(g) + numbers.eps)
@@ -99,10 +90,10 @@ def _rule(
 _update = FusedUpdate(_rule, _Numbers)
 
 
-def _plan(group: Group) -> tuple[_Form, WorkOf]:
+def _plan(group: Group) -> tuple[Descent, WorkOf]:
     """How the parameters of a group are updated."""
     (beta1, beta2), decay = group["betas"], group["weight_decay"]
-    form = _Form(bool(group["maximize"]), decay != 0)
+    form = Descent.of(group)
 
     def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
         if not state:

@@ -21,7 +21,7 @@ BLOCK = 1 << 16  # elements that all operations of an update take while they are
 PATIENCE, CALL = 1 << 20, 1 << 12
 _TYPES = {"d": "f8", "f": "f4"}
 Rule = Callable[..., tuple[Any, ...]]
-Form = tuple[bool, ...]
+Form = tuple[Any, ...]  # what decides which operations an update consists of
 Kind = tuple[str, int]  # the type of arrays, and how many belong to a parameter
 Work = tuple[Any, list[np.ndarray]]  # numbers; the parameter, its gradient and its state
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.elementwise import sqrt
+from tapegrad.optim.descent import Descent
 from tapegrad.optim.fused_update import FusedUpdate, Work
 from tapegrad.optim.optimizer import (
     Group,
@@ -66,14 +67,6 @@ class RAdam(Optimizer):
         return _update, _plan
 
 
-class _Form(NamedTuple):
-    """What decides which operations an update consists of."""
-
-    maximize: bool
-    decays: bool
-    decoupled: bool
-
-
 class _Numbers(NamedTuple):
     """The numbers of an update; a symbol of each stands in the loop."""
 
@@ -88,15 +81,10 @@ class _Numbers(NamedTuple):
 
 
 def _rule(
-    form: _Form, numbers: _Numbers, p: Any, g: Any, mean: Any, square: Any
+    form: Descent, numbers: _Numbers, p: Any, g: Any, mean: Any, square: Any
 ) -> tuple[Any, ...]:
     """New elements of the parameter, and of both averages."""
-    if form.maximize:
-        g = -g
-    if form.decoupled:
-        p *= numbers.shrink
-    elif form.decays:
-        g = g + p * numbers.decay
+    p, g = form.decayed(numbers, p, g)
     mean += (g - mean) * numbers.new1
     square *= numbers.beta2
     square += g * g * numbers.new2
@@ -109,11 +97,11 @@ def _rule(
 _update = FusedUpdate(_rule, _Numbers)
 
 
-def _plan(group: Group) -> tuple[_Form, WorkOf]:
+def _plan(group: Group) -> tuple[Descent, WorkOf]:
     """How the parameters of a group are updated."""
     beta1, beta2 = group["betas"]
     lr, eps, decay = float(group["lr"]), group["eps"], group["weight_decay"]
-    form = _Form(bool(group["maximize"]), decay != 0, bool(group["decoupled_weight_decay"]))
+    form = Descent.of(group)
     longest = 2 / (1 - beta2) - 1  # of how many gradients the mean square is the mean, at the end
 
     def sizes(step: int) -> tuple[float, float, float]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.elementwise import sqrt
+from tapegrad.optim.descent import Descent
 from tapegrad.optim.fused_update import FusedUpdate, Work
 from tapegrad.optim.optimizer import (
     Group,
@@ -68,8 +69,7 @@ class RMSprop(Optimizer):
 class _Form(NamedTuple):
     """What decides which operations an update consists of."""
 
-    maximize: bool
-    decays: bool
+    descent: Descent
     centered: bool
     moving: bool
 
@@ -89,10 +89,7 @@ def _rule(
     form: _Form, numbers: _Numbers, p: Any, g: Any, square: Any, *more: Any
 ) -> tuple[Any, ...]:
     """New elements of the parameter, and of its state: averages, and the last step."""
-    if form.maximize:
-        g = -g
-    if form.decays:
-        g = g + p * numbers.decay
+    p, g = form.descent.decayed(numbers, p, g)
     square *= numbers.alpha
     square += g * g * numbers.new
     state = [square]
@@ -121,7 +118,7 @@ _update = FusedUpdate(_rule, _Numbers)
 def _plan(group: Group) -> tuple[_Form, WorkOf]:
     """How the parameters of a group are updated."""
     decay, alpha, momentum = group["weight_decay"], group["alpha"], group["momentum"]
-    form = _Form(bool(group["maximize"]), decay != 0, bool(group["centered"]), momentum > 0)
+    form = _Form(Descent.of(group), bool(group["centered"]), momentum > 0)
     numbers = _Numbers(float(group["lr"]), decay, alpha, 1 - alpha, group["eps"], momentum)
     kept = ["square_avg"]
     kept += ["grad_avg"] if form.centered else []

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.optim.descent import Descent
 from tapegrad.optim.fused_update import FusedUpdate, Work
 from tapegrad.optim.optimizer import (
     Group,
@@ -70,8 +71,7 @@ class SGD(Optimizer):
 class _Form(NamedTuple):
     """What decides which operations an update consists of."""
 
-    maximize: bool
-    decays: bool
+    descent: Descent
     nesterov: bool
 
 
@@ -86,10 +86,7 @@ class _Numbers(NamedTuple):
 
 def _rule(form: _Form, numbers: _Numbers, p: Any, g: Any, *velocity: Any) -> tuple[Any, ...]:
     """New elements of the parameter, and of the velocity where there is one."""
-    if form.maximize:
-        g = -g
-    if form.decays:
-        g = g + p * numbers.decay
+    p, g = form.descent.decayed(numbers, p, g)
     if velocity:
         (v,) = velocity
         v *= numbers.momentum
@@ -105,7 +102,7 @@ _update = FusedUpdate(_rule, _Numbers)
 def _plan(group: Group) -> tuple[_Form, WorkOf]:
     """How the parameters of a group are updated."""
     lr, decay, momentum = float(group["lr"]), group["weight_decay"], group["momentum"]
-    form = _Form(bool(group["maximize"]), decay != 0, bool(group["nesterov"]))
+    form = _Form(Descent.of(group), bool(group["nesterov"]))
     numbers = _Numbers(lr, decay, momentum, 1 - group["dampening"])
 
     def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
