@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tapegrad.optim.optimizer import Optimizer
@@ -142,3 +142,14 @@ def checked(optimizer: Any, name: str) -> Optimizer:
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"`{name}` takes an optimizer, got {type(optimizer).__name__}")
     return optimizer
+
+
+def for_each_group(optimizer: Optimizer, value: Any, name: str, argument: str) -> list[Any]:
+    """An argument of each parameter group: one for all of them, or a sequence."""
+    groups = optimizer.param_groups
+    values = list(value) if isinstance(value, Sequence) else [value] * len(groups)
+    if len(values) != len(groups):
+        raise ValueError(
+            f"`{name}`: `{argument}` has {len(values)} entries for {len(groups)} parameter groups"
+        )
+    return values

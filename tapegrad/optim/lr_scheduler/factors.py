@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tapegrad.optim.lr_scheduler.base import LRScheduler, checked
+from tapegrad.optim.lr_scheduler.base import LRScheduler, checked, for_each_group
 from tapegrad.optim.optimizer import Optimizer
 
 __all__ = [
@@ -29,13 +29,8 @@ class LambdaLR(LRScheduler):
         lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]], last_epoch: int = -1,
     ) -> None:  # fmt: skip
         name = type(self).__name__
-        groups = checked(optimizer, name).param_groups
-        self.lr_lambdas = [lr_lambda] * len(groups) if callable(lr_lambda) else list(lr_lambda)
-        if len(self.lr_lambdas) != len(groups):
-            raise ValueError(
-                f"`{name}`: there are {len(self.lr_lambdas)} functions for {len(groups)} "
-                "parameter groups"
-            )
+        rules = lr_lambda if callable(lr_lambda) else list(lr_lambda)
+        self.lr_lambdas = for_each_group(checked(optimizer, name), rules, name, "lr_lambda")
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from math import cos, pi
 from typing import Any
 
-from tapegrad.optim.lr_scheduler.base import LRScheduler, checked
+from tapegrad.optim.lr_scheduler.base import LRScheduler, checked, for_each_group
 from tapegrad.optim.optimizer import Group, Optimizer
 
 __all__ = ["CyclicLR", "OneCycleLR"]
@@ -79,13 +79,13 @@ class OneCycleLR(LRScheduler):
         if cycle_momentum:
             _check_momentum("OneCycleLR", optimizer)
         if last_epoch == -1:
-            greatest = _for_each(optimizer, max_lr, "OneCycleLR", "max_lr")
+            greatest = for_each_group(optimizer, max_lr, "OneCycleLR", "max_lr")
             for group, lr in zip(optimizer.param_groups, greatest):
                 first = lr / div_factor
                 group.update(max_lr=lr, initial_lr=first, min_lr=first / final_div_factor)
             if cycle_momentum:
                 bounds = [
-                    _for_each(optimizer, value, "OneCycleLR", key)
+                    for_each_group(optimizer, value, "OneCycleLR", key)
                     for key, value in (
                         ("base_momentum", base_momentum), ("max_momentum", max_momentum),
                     )
@@ -178,13 +178,13 @@ class CyclicLR(LRScheduler):
         self.mode, self.gamma, self.scale_fn = mode, gamma, scale_fn
         by_step = mode == "exp_range" if scale_fn is None else scale_mode == "iterations"
         self.scale_mode = "iterations" if by_step else "cycle"
-        least = _for_each(optimizer, base_lr, "CyclicLR", "base_lr")
-        self.max_lrs = _for_each(optimizer, max_lr, "CyclicLR", "max_lr")
+        least = for_each_group(optimizer, base_lr, "CyclicLR", "base_lr")
+        self.max_lrs = for_each_group(optimizer, max_lr, "CyclicLR", "max_lr")
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             _check_momentum("CyclicLR", optimizer)
             self.base_momentums, self.max_momentums = (
-                _for_each(optimizer, value, "CyclicLR", key)
+                for_each_group(optimizer, value, "CyclicLR", key)
                 for key, value in (
                     ("base_momentum", base_momentum), ("max_momentum", max_momentum),
                 )
@@ -222,19 +222,6 @@ class CyclicLR(LRScheduler):
         [2.0]
         """
         return {key: value for key, value in super().state_dict().items() if key != "scale_fn"}
-
-
-def _for_each(
-    optimizer: Optimizer, value: float | Sequence[float], name: str, argument: str
-) -> list[float]:
-    """An argument of each parameter group."""
-    groups = optimizer.param_groups
-    values = list(value) if isinstance(value, Sequence) else [value] * len(groups)
-    if len(values) != len(groups):
-        raise ValueError(
-            f"`{name}`: `{argument}` has {len(values)} numbers for {len(groups)} parameter groups"
-        )
-    return values
 
 
 def _check_momentum(name: str, optimizer: Optimizer) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from tapegrad.optim.lr_scheduler.base import LRScheduler, checked
+from tapegrad.optim.lr_scheduler.base import LRScheduler, checked, for_each_group
 from tapegrad.optim.optimizer import Optimizer
 
 __all__ = ["ReduceLROnPlateau"]
@@ -50,22 +50,12 @@ class ReduceLROnPlateau(LRScheduler):
             raise ValueError(
                 f"`ReduceLROnPlateau`: `threshold_mode` is 'rel' or 'abs', got {threshold_mode!r}"
             )
-        self.min_lrs = self._least_rates(min_lr)
+        self.min_lrs = for_each_group(optimizer, min_lr, "ReduceLROnPlateau", "min_lr")
         self.mode, self.factor, self.patience, self.eps = mode, factor, patience, eps
         self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown
         self.best = inf if mode == "min" else -inf
         self.cooldown_counter = self.num_bad_epochs = self.last_epoch = 0
         self._last_lr = self._rates()
-
-    def _least_rates(self, min_lr: float | Sequence[float]) -> list[float]:
-        groups = self.optimizer.param_groups
-        least = list(min_lr) if isinstance(min_lr, Sequence) else [min_lr] * len(groups)
-        if len(least) != len(groups):
-            raise ValueError(
-                f"`ReduceLROnPlateau`: `min_lr` has {len(least)} rates for {len(groups)} "
-                "parameter groups"
-            )
-        return least
 
     def step(self, metrics: Any) -> None:  # type: ignore[override]  # as PyTorch's
         """Take note of an epoch's metric, and reduce the rates if it is time.
