@@ -233,13 +233,14 @@ def tangents_of(
                 raise TypeError(
                     f"`{name}`: the tangent of argument {k} is None: pass zeros where it stays"
                 )
-            t, dtype = np.asarray(t), np.result_type(leaf, np.float32)
-            if t.dtype.kind not in ("fciu" if dtype.kind == "c" else "fiu"):
+            t = np.asarray(t)
+            kinds, dtype = ("fciu", complex) if np.iscomplexobj(leaf) else ("fiu", float)
+            if t.dtype.kind not in kinds:
                 raise TypeError(f"`{name}` needs floating-point tangents, got {t.dtype}")
             if t.shape != np.shape(leaf):
                 raise ValueError(
                     f"`{name}`: a tangent of shape {t.shape} was given for an argument of shape "
                     f"{np.shape(leaf)}"
                 )
-            found.append(t.astype(complex if dtype.kind == "c" else float, copy=False)[()])
+            found.append(t.astype(dtype, copy=False)[()])
     return found

@@ -262,11 +262,11 @@ def joined(t: NumbaType) -> Function:
     return defined("joined", "a, b", made, first, second, "return out")
 
 
-def _zero(t: NumbaType) -> str:
-    """The text of zero as NumPy begins a sum of such elements."""
+def _whole(n: int, t: NumbaType) -> str:
+    """The text of 0 or 1 as NumPy begins a sum or a product of such elements."""
     if t == types.float32 or t in COMPLEX:
-        return f"{dtype(t)}(0)"
-    return "0.0" if t == types.float64 else "0"
+        return f"{dtype(t)}({n})"
+    return f"{n}.0" if t == types.float64 else f"{n}"
 
 
 def _squared(t: NumbaType) -> str:
@@ -277,19 +277,18 @@ def _squared(t: NumbaType) -> str:
 def _total(name: str, t: NumbaType) -> Function | None:
     """A function of all elements that adds up, multiplies or asks."""
     element = at("a", t.ndim)
-    start, adding = f"s = {_zero(t.dtype)}", over("a", t.ndim, f"s += {element}")
+    start, adding = f"s = {_whole(0, t.dtype)}", over("a", t.ndim, f"s += {element}")
     if name == "sum":
         return defined("sum", "a", start, adding, "return s")
     if name == "mean":
         return defined("mean", "a", start, adding, "return s / a.size")
     if name == "prod":
-        zero = _zero(t.dtype)
-        one = f"s = {zero.replace('0.0', '1.0').replace('(0)', '(1)') if zero != '0' else '1'}"
+        one = f"s = {_whole(1, t.dtype)}"
         return defined("prod", "a", one, over("a", t.ndim, f"s *= {element}"), "return s")
     if name in ("all", "any"):
         found = f"if {'not ' if name == 'all' else ''}{element}:\n return {name == 'any'}"
         return defined(name, "a", over("a", t.ndim, found), f"return {name == 'all'}")
-    squares = f"q = {_zero(COMPLEX.get(t.dtype, t.dtype))}"
+    squares = f"q = {_whole(0, COMPLEX.get(t.dtype, t.dtype))}"
     if name in ("var", "std"):
         adding_squares = over("a", t.ndim, f"v = {element} - m\nq += {_squared(t)}")
         found = "q / a.size" if name == "var" else "math.sqrt(q / a.size)"
@@ -368,10 +367,10 @@ _PRODUCTS = {
 def product(a: NumbaType, b: NumbaType, result: NumbaType, conjugate: bool = False) -> Function:
     """`np.dot` and `@`, and `np.vdot`, which takes the conjugate of the first vector."""
     kind = result.dtype if isinstance(result, types.Array) else result
-    zero = "0.0" if kind == types.float64 else f"{dtype(kind)}(0)"
     if not isinstance(kind, types.Float | types.Complex) or (a.ndim, b.ndim) not in _PRODUCTS:
         raise Unsupported(f"the product of {a} and {b}")
-    body = _PRODUCTS[a.ndim, b.ndim].replace("D)", dtype(kind) + ")").replace("ZERO", zero)
+    body = _PRODUCTS[a.ndim, b.ndim].replace("D)", dtype(kind) + ")")
+    body = body.replace("ZERO", _whole(0, kind))
     if conjugate:
         body = body.replace("a[i]", "np.conjugate(a[i])")
     return defined("dot", "a, b", _UNLIKE.format(a.ndim - 1), body)
@@ -398,7 +397,7 @@ def _diagonal(name: str, t: NumbaType) -> Function | None:
         n, made, body = "min(a.shape[0], a.shape[1])", "n", "out[i] = a[i, i]"
     elif t.ndim == 2:
         loop = "for i in range(min(a.shape[0], a.shape[1])):\n s += a[i, i]"
-        return defined("trace", "a", f"s = {_zero(t.dtype)}", loop, "return s")
+        return defined("trace", "a", f"s = {_whole(0, t.dtype)}", loop, "return s")
     else:
         return None
     lines = f"out = np.zeros({made}, {dtype(t.dtype)})", f"for i in range(n):\n {body}"

@@ -183,8 +183,7 @@ def constants(value: Any, t: NumbaType) -> list[Operand]:
     if isinstance(t, types.BaseTuple):
         return [x for item, part in zip(value, t) for x in constants(item, part)]
     if t in COMPLEX:
-        kind = ELEMENT_OF[COMPLEX[t]]
-        return [Constant(float(part), kind) for part in (value.real, value.imag)]
+        return [x for part in (value.real, value.imag) for x in constants(part, COMPLEX[t])]
     if not isinstance(t, types.Array):
         return [Constant(signed(value, kind), kind) for _, kind in components(t)]
     if value.nbytes > LARGEST:

@@ -379,7 +379,7 @@ class Translation(LapackFactors):
         if f is operator.pos:
             return [x], t
         if f is operator.neg and kind in FLOATS:
-            return [self.negative(x, kind)], t
+            return [self.negative(x)], t
         if f in (operator.neg, operator.invert) and kind == "i64":
             first = ZERO if f is operator.neg else Constant(-1, "i64")
             found = self.emit("isub", [first, x], "i64")  # `~x` is `-1 - x`

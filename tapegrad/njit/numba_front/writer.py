@@ -416,20 +416,18 @@ class Writer:
         signed = types.unliteral(result).signed and f in _OVERFLOWS
         return self.emit(_INTEGERS[f], values, "i64", "nsw" if signed else None)
 
-    def negative(self, x: Operand, kind: str) -> Operand:
+    def negative(self, x: Operand) -> Operand:
         """The negative of a float."""
-        name = row_of(operator.neg)
-        assert name is not None
-        return self.emit(name, [x], kind)
+        return self.float_operation(operator.neg, [x], self.code.type_of(x))
 
     def negatives(self, parts: Operands) -> Operands:
         """The negative of a complex number."""
-        return [self.negative(x, self.code.type_of(x)) for x in parts]
+        return [self.negative(x) for x in parts]
 
     def conjugate(self, given: Found) -> Operands:
         """The conjugate of a number."""
         ops, t = given
-        return [ops[0], self.negative(ops[1], self.code.type_of(ops[1]))] if t in COMPLEX else ops
+        return [ops[0], self.negative(ops[1])] if t in COMPLEX else ops
 
     def power(self, x: Operand, n: int) -> Operand:
         """A power whose exponent is known, by products."""
