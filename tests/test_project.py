@@ -27,7 +27,9 @@ LAYERS = (
     {"tape", "cuda"},
     {"kernels", "native"},  # compiled code that knows no operation
     {"ops"},
-    {"kernels.codegen"},  # it reads the table of operations
+    {"kernels.codegen.rule_codegen"},  # forms and formulas of the table of operations
+    {"compiler.llvm"},
+    {"kernels.codegen"},  # loops, from these
     {"parallel"},
     {"kernels.large"},
     {"tensor"},
@@ -43,7 +45,6 @@ LAYERS = (
     {"optimize", "optim", "distributed", "scipy"},
     {"compat"},
     {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
-    {"compiler.llvm"},
     {"compiler.ir"},
     {"compiler.trace"},
     {"compiler.passes"},

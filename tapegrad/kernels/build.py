@@ -10,12 +10,13 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import mmap
+import os
 import platform
 import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -143,29 +144,37 @@ def _fingerprint() -> bytes:
     here = Path(__file__).parent
     # What kernel source may use: a change there makes other kernels.
     package = here.parent
-    sources = [*sorted(here.rglob("*.py")), *sorted((package / "native").glob("*.py"))]
+    folders = here, package / "native", package / "compiler" / "llvm"
+    sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
     for path in [*sources, package / "tape/tape.py", package / "base/word_struct.py"]:
         digest.update(path.read_bytes())
     return digest.digest()
 
 
-def load(name: str, source: str, arity: int) -> int:
+Write = Callable[[str, str], str]  # the LLVM text of a function, given its source and its name
+
+
+def load(name: str, source: str, arity: int, write: Write | None = None) -> int:
     """The address of the function `name` that `source` defines, over `arity` int64 arguments.
 
-    The function returns an int64.  Its source sees everything in `tapegrad.kernels.memory` and the
-    module `vmath`.
+    The function returns an int64.  Its source is Python, which Numba compiles, or what `write`
+    makes LLVM text of.
     """
     with _lock:
         key = _key(name, source, arity)
         code = disk.read(key)
         if code is None:
             with _announced(), stage("kernel"):
-                code = _compile(name, source, arity)
+                if write is None:
+                    code = _compile(name, source, arity)
+                else:
+                    text = simd_tables.vectorised(write(source, SYMBOL))
+                    code = bytes(_machine().emit_object(_module(text, 3, "")))
             disk.write(key, code)
         return _link(code)
 
 
-def load_or_ask(name: str, source: str, arity: int) -> int:
+def load_or_ask(name: str, source: str, arity: int, write: Write | None = None) -> int:
     """`load`, for who can do without: raise NotCompiled where another process can compile it."""
     key = _key(name, source, arity)
     if time.monotonic() < _next_look.get(key, 0.0):
@@ -177,7 +186,7 @@ def load_or_ask(name: str, source: str, arity: int) -> int:
     if compile_ahead.ask(name, source, arity):
         _next_look[key] = time.monotonic() + _LOOKS
         raise NotCompiled(name)
-    return load(name, source, arity)
+    return load(name, source, arity, write)
 
 
 def is_compiled(name: str, source: str, arity: int, *, asking: bool = False) -> bool:
@@ -491,7 +500,7 @@ def _tell() -> None:
     global _announced_burst
     _announced_burst = True
     where = disk.folder()
-    if sys.stderr is None:
+    if sys.stderr is None or os.environ.get("TAPEGRAD_QUIET") == "1":
         return
     print(
         f"tapegrad: compiling for this machine, once, for some seconds; the code is kept in {where}"

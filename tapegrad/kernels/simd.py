@@ -2,7 +2,7 @@
 
 Each is an intrinsic that becomes one or a few LLVM instructions, never a branch or a call, so a
 loop over functions made of them vectorises. All work on float64 except `widen` and `narrow`,
-which let one float64 body serve float32 arguments too.
+which let one float64 body serve float32 arguments too, and the last two, of float32.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 from tapegrad.kernels import simd_tables
 from tapegrad.kernels.polynomial import polynomial
 
-F64, I64, BOOL = types.float64, types.int64, types.boolean
+F64, F32, I64, BOOL = types.float64, types.float32, types.int64, types.boolean
 
 
 def lane(f: Callable[..., Any]) -> Any:
@@ -227,3 +227,30 @@ def _look_up(module: Any, values: Sequence[float]) -> Any:
     at = builder.gep(numbers, [ir.Constant(word, 0), place], inbounds=True)
     builder.ret(builder.load(at))
     return function
+
+
+@lane
+def fma_f4(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+    """The fused a * b + c of float32, rounded once."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return builder.fma(*values)
+
+    return F32(F32, F32, F32), codegen
+
+
+@lane
+def times_power_f4(typingctx: Any, p: Any, t: Any) -> Any:
+    """p * 2**n, where n + 254 stands in the low bits of t; in two factors, as `vmath`'s."""
+    word = ir.IntType(32)
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        p, t = values
+        both = builder.bitcast(t, word)
+        half = builder.and_(builder.shl(both, ir.Constant(word, 22)), ir.Constant(word, 0xFF << 23))
+        rest = builder.sub(builder.shl(both, ir.Constant(word, 23)), half)
+        for factor in half, rest:
+            p = builder.fmul(p, builder.bitcast(factor, ir.FloatType()))
+        return p
+
+    return F32(F32, F32), codegen

@@ -50,7 +50,7 @@ def written(
         return Written(text, frozenset())
     guarded = bool(nest.domain) and tiles is None
     first = NestWriter(nest, plain_order(nest), guarded, part, tiles)
-    first.uniform.short = redo is not None
+    first.uniform.short = "none" if redo is None else "all"
 
     def again() -> NestWriter:
         second = NestWriter(nest, plain_order(nest), False, part, redo)

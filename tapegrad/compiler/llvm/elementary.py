@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -51,7 +52,15 @@ def _import(name: str, *rest: Any) -> Any:
     return functions(module) if module != name else builtins.__import__(name, *rest)
 
 
-_PRIMITIVES = SimpleNamespace(**vars(ssa), floor_f8=ssa.floor)
+_PRIMITIVES = SimpleNamespace(**vars(ssa), floor_f8=ssa.floor, select_f4=ssa.select)
+
+
+@cache
+def _functions() -> dict[str, Any]:
+    """The functions by their names; those that compute in float32 are called `single.`."""
+    single = {f"single.{name}": f for name, f in vars(functions("vmath.single")).items()}
+    found: dict[str, Any] = vars(functions()) | single
+    return found
 
 
 class _Fork(Exception):
@@ -86,7 +95,7 @@ class Definition:
     __slots__ = ("branches", "lines", "result", "text", "used")
 
     def __init__(self, name: str, type: str) -> None:
-        function = getattr(functions(), name)
+        function = _functions()[name]
         count = function.__code__.co_argcount
         self.lines: list[str] = []
         self.used: set[str] = set()
@@ -138,7 +147,7 @@ def definitions(used: set[str]) -> str:
     declare double @cos(double) nounwind willreturn memory(none)
     declare double @llvm.fma.f64(double, double, double)
     """
-    of_symbol = {symbol(n, t): (n, t) for n in vars(functions()) for t in FLOATS}
+    of_symbol = {symbol(n, t): (n, t) for n in _functions() for t in FLOATS}
     ours = [definition(*of_symbol[name]) for name in sorted(used) if name in of_symbol]
     others = {name for name in used if name not in of_symbol}
     others = others.union(*(one.used for one in ours))
@@ -158,6 +167,22 @@ def branches(name: str) -> bool:
 def calls(name: str) -> frozenset[str]:
     """The functions that a function of `vmath` calls."""
     return frozenset(_named(name).used)
+
+
+def multiplications(lines: Sequence[str]) -> int:
+    """How many fused multiplications and additions lines do, with the functions that they call."""
+    called = [found[1] for line in lines if (found := _CALL.search(line))]
+    inner = [_multiplications(name) for name in called if name.startswith(PREFIX)]
+    return sum([*inner, *[1 for name in called if name.startswith("llvm.fma.")]])
+
+
+@cache
+def _multiplications(name: str) -> int:
+    lines: list[str] = _named(name).lines
+    return multiplications(lines)
+
+
+_CALL = re.compile(r" call \w+ @([\w.]+)\(")
 
 
 def outlined_name(name: str) -> str:

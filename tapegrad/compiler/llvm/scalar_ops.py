@@ -8,7 +8,7 @@ from typing import Any
 
 from tapegrad.compiler.llvm import elementary, scipy_calls, ssa
 from tapegrad.compiler.llvm.ssa import FLOATS, Block, Operand, Value, literal
-from tapegrad.kernels.codegen.rule_codegen import chain, scalar_form
+from tapegrad.kernels.codegen.rule_codegen import Short, chain, scalar_form
 from tapegrad.ops.core import table
 
 __all__ = ["Code", "Value", "form", "literal", "promoted", "supports"]
@@ -74,7 +74,8 @@ class Code(Block):
 
     Where `guarded` is true, functions that serve most arguments only are used, and `bad` gets an
     `i1` for each that says whether they were wrong: then all is to be done again by code that is
-    not guarded.  Where `short` is true too, so are their short forms (`symbols.chain`).
+    not guarded.  `place` tells more of them apart: of each operation it takes the form at this
+    place of its `chain`, the last one below 0, and `short` which forms a chain has.
 
     >>> from tapegrad.compiler.llvm.scalar_ops import Code
     >>> from tapegrad.compiler.llvm.ssa import Value
@@ -87,10 +88,10 @@ class Code(Block):
     %v2 = fadd double %a, %v1
     """
 
-    def __init__(self, prefix: str = "v", guarded: bool = False, short: bool = False) -> None:
+    def __init__(self, prefix: str = "v", guarded: bool = False) -> None:
         super().__init__(prefix)
-        self.guarded = guarded
-        self.short = short
+        self.place = 0 if guarded else -1
+        self.short: Short = "none"
         self.bad: list[Value] = []
 
     def apply(self, name: str, args: Sequence[Value]) -> Value | None:
@@ -107,8 +108,9 @@ class Code(Block):
             return _value(upper(lower(operands[0], operands[1]), operands[2]))
         if name in scipy_calls.SCIPY:
             return scipy_calls.call(name, *operands).value
-        links = chain(name, "all" if self.short and kind == "double" else "none")
-        chosen, test = links[0 if self.guarded else -1]
+        of_kind = (kind == "float") == (self.short == "single")
+        links = chain(name, self.short if of_kind else "none")
+        chosen, test = links[min(self.place, len(links) - 1)]
         if test:
             self.bad.append(form(test, self, values))
         return form(chosen, self, values)
@@ -166,7 +168,8 @@ def _form(form: str) -> Callable[..., Operand]:
 def _names() -> dict[str, Any]:
     """What a form may speak of."""
     return {
-        "vmath": _Calls(),
+        "vmath": _Calls(""),
+        "single": _Calls("single."),
         "math": ssa.Math(),
         "abs": ssa.magnitude,
         "floor": ssa.floor,
@@ -183,7 +186,12 @@ def _names() -> dict[str, Any]:
 class _Calls:
     """The functions of `vmath`, each as a call of its definition."""
 
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
     def __getattr__(self, name: str) -> Callable[..., Operand]:
+        name = self._prefix + name
+
         def call(first: Operand, *rest: Operand | float) -> Operand:
             defined = elementary.definition(name, first.type)
             function = elementary.symbol(name, first.type)

@@ -296,6 +296,23 @@ def narrow(y: Operand, like: Operand) -> Operand:
     return y._write("float", f"fptrunc {y.value} to float")
 
 
+fma_f4 = fma
+
+
+def F32(x: Any) -> Any:
+    """A number of the operands' type."""
+    return x
+
+
+def times_power_f4(p: Operand, t: Operand) -> Operand:
+    """p * 2**n of float32, where n + 254 stands in the low bits of t; in two factors."""
+    both = t._write("i32", f"bitcast {t.value} to i32")
+    half = (both << 22) & (0xFF << 23)
+    for factor in half, (both << 23) - half:
+        p = p * factor._write("float", f"bitcast {factor.value} to float")
+    return p
+
+
 class _Builder:
     """What `polynomial` writes with."""
 

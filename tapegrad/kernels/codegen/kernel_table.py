@@ -39,6 +39,7 @@ ARGUMENTS = 8
 CAPACITY = 1024  # operations; the sweep holds the address of this memory, so it never grows
 addresses = np.zeros(CAPACITY * PER_OP, np.int64)
 _DTYPES = ("f8", "f4")
+ELEMENTS = "elements"  # the name of loops that are written as LLVM text, not as Numba source
 
 
 kinds = np.ones(CAPACITY, np.int64)
@@ -74,6 +75,17 @@ def fill(at: int) -> bool:
     return bool(address)
 
 
+def load(name: str, source: str, arity: int) -> int:
+    """The address of a function that another process has asked for; see `build.load`."""
+    return build.load(name, source, arity, _written if name == ELEMENTS else None)
+
+
+def _written(source: str, name: str) -> str:
+    from tapegrad.kernels.codegen import loop_text  # which loads all that writes LLVM text
+
+    return loop_text.text(source, name)
+
+
 # By the kind of a record that no generated kernel serves: the function and the module in `sweep`.
 _SWEEP_MODULES = {
     **dict.fromkeys(range(KIND_PICK, KIND_TRIANGLE + 1), ("placed", "index_adjoints")),
@@ -103,7 +115,7 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
     if not rule_codegen.has_kernel(op, operand):
         return 0
     source = rule_codegen.adjoint_source(op, operand, dtype, scalars)
-    return build.load_or_ask("kernel", source, ARGUMENTS)
+    return build.load_or_ask(ELEMENTS, source, ARGUMENTS, _written)
 
 
 _function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * ARGUMENTS)
@@ -121,7 +133,8 @@ def forward(op: Op, dtype: str, scalars: int) -> Kernel | None:
     """The loop that computes an elementwise operation, if it has one."""
     if not rule_codegen.computable(rule_codegen.result(op)):
         return None
-    return from_source(rule_codegen.forward_source(op, dtype, scalars))
+    source = rule_codegen.forward_source(op, dtype, scalars)
+    return _launchable(build.load_or_ask(ELEMENTS, source, ARGUMENTS, _written))
 
 
 def from_source(source: str) -> Kernel:
@@ -138,7 +151,7 @@ def _launchable(address: int) -> Kernel:
 def is_compiled(op: Op, dtype: str, scalars: int, *, asking: bool) -> bool:
     """Whether `forward` would find its loop on disk; see `build.is_compiled`."""
     source = rule_codegen.forward_source(op, dtype, scalars)
-    return build.is_compiled("kernel", source, ARGUMENTS, asking=asking)
+    return build.is_compiled(ELEMENTS, source, ARGUMENTS, asking=asking)
 
 
 @cache

@@ -1,16 +1,16 @@
-"""Generate kernels from rules: derivative formulas run on symbols give straight-line code.
+"""From rules to loops over elements: a derivative formula called on symbols gives an expression.
 
-A formula called on symbols returns an expression; equal subexpressions are written once.  A row's
-`scalar` says how one element is computed.  An operation without has no compiled kernel and is
+A row's `scalar` says how one element is computed.  An operation without has no compiled loop and is
 computed by NumPy.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tapegrad.kernels import simd_tables
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, table
@@ -18,7 +18,7 @@ from tapegrad.ops.facets import Facets
 
 Short = Literal["none", "untabled", "all", "single"]  # which short forms are wanted
 Link = tuple[str, str]  # a form, and a test for the arguments that it does not serve, if any
-BLOCK = 1024  # elements that are computed before a test decides whether that will do
+BLOCK = 1024  # elements of a loop that are computed before a test decides whether that will do
 
 
 def scalar_form(name: str) -> str:
@@ -122,17 +122,10 @@ def number(x: float) -> str:
 
 
 class Lines:
-    """Straight-line code: one assignment per distinct operation.
+    """Straight-line code: one assignment per distinct operation."""
 
-    Of each operation the form at one place of its `chain` is taken, or the last.  `bad` gets
-    whether such a form did not serve, and `tested` says that one of them may not.
-    """
-
-    def __init__(self, place: int, short: Short) -> None:
-        self.place = place
-        self.short = short
+    def __init__(self) -> None:
         self.lines: list[str] = []
-        self.tested = False
         self._names: dict[str, str] = {}
 
     def write(self, x: Any) -> str:
@@ -142,63 +135,12 @@ class Lines:
         if not x.args:
             return x.name
         args = [self.write(arg) for arg in x.args]
-        links = chain(x.name, self.short)
-        form, test = links[min(self.place, len(links) - 1)]
-        text = form.format(*args)
+        text = chain(x.name, "none")[-1][0].format(*args)
         name = self._names.get(text)
         if name is None:
             name = self._names[text] = f"t{len(self._names)}"
             self.lines.append(f"{name} = {text}")
-            if test:
-                self.lines.append(f"served &= not ({test.format(*args)})")
-                self.tested = True
         return name
-
-
-Stores = dict[str, str]  # how a value is stored, by the condition under which it is so stored
-ALWAYS = "if True:"
-
-
-def loop(
-    expression: Any,
-    loads: list[str],
-    stores: Stores,
-    short: Short = "none",
-    again: list[str] | None = None,
-) -> list[str]:
-    """A loop over i that loads operands, computes an expression and stores it (as `{value}`).
-
-    A block in which a form did not serve is computed anew by the next forms.  Until one has served
-    results stand aside; or they are stored at once, where `again` loads the operands of elements
-    that were stored before.
-    """
-    attempts: list[tuple[Lines, str]] = []
-    while not attempts or attempts[-1][0].tested:
-        lines = Lines(len(attempts), short)
-        attempts.append((lines, lines.write(expression)))
-    if len(attempts) == 1:
-        return _stored("for i in range(n):", [*loads, *lines.lines], attempts[0][1], stores)
-    block = "for i in range(start, stop):"
-    body: list[str] = []
-    for lines, value in reversed(attempts):
-        reads = loads if lines.place == 0 or again is None else again
-        keep = stores if again is not None else {ALWAYS: "aside[i - start] = {value}"}
-        once = _stored(block, [*reads, *lines.lines], value, keep)
-        body = ["served = True", *once, "if not served:", *indented(body)] if lines.tested else once
-    if again is None:
-        body += _stored(block, [], "aside[i - start]", stores)
-    body = [f"stop = min(start + {BLOCK}, n)", *body]
-    aside = [f"aside = room({BLOCK})"] if again is None else []
-    return [*aside, f"for start in range(0, n, {BLOCK}):", *indented(body)]
-
-
-def _stored(head: str, lines: list[str], value: str, stores: Stores) -> list[str]:
-    """A loop that stores a value; one for each condition."""
-    found = []
-    for condition, store in stores.items():
-        body = [head, *indented([*lines, store.format(value=value)])]
-        found += body if condition == ALWAYS else [condition, *indented(body)]
-    return found
 
 
 OPERANDS = ("a", "b", "c", "y")  # a fourth operand stands where else the result does
@@ -257,81 +199,100 @@ def header(dtype: str) -> str:
     return HEADER.format(pointer=pointer, kind=kind, suffix="_" + dtype)
 
 
-def _setup(op: Op, names: Sequence[str]) -> list[str]:
-    """Typed pointers from addresses; a condition is stored in bytes."""
-    kinds = {
-        name: "u1" if given == "condition" else "pointer"
-        for name, given in zip(OPERANDS, op.inputs, strict=False)
-    }
-    return [f"{name}_p = {kinds.get(name, 'pointer')}({name}_at)" for name in names]
+class ElementLoop(NamedTuple):
+    """A loop over elements: what it computes of which operands, and where that goes.
+
+    As JSON it is the loop's key on disk; `loop_text` writes it.
+    """
+
+    value: Any  # an expression: a name, a number, or the name of an operation and expressions
+    dtype: str
+    arguments: tuple[str, ...]
+    fixed: tuple[str, ...]  # operands that are one number for the whole loop
+    conditions: tuple[str, ...]  # operands whose elements are bytes
+    total: bool  # whether the results are added up, in an order that LLVM chooses
+    over: str  # the operand that the results are written over, if any
+    short: Short
+    forms: dict[str, list[Link]]  # that the operations of the expression have
+
+    @property
+    def reads(self) -> list[str]:
+        """The operands that the expression reads."""
+        return sorted(_leaves(self.value))
 
 
-def _load(op: Op, name: str, index: str) -> str:
-    given = dict(zip(OPERANDS, op.inputs, strict=False)).get(name)
-    return f"{name} = {name}_p[{index}]" + (" != 0" if given == "condition" else "")
+def _leaves(x: Any) -> set[str]:
+    if isinstance(x, list):
+        return set().union(*map(_leaves, x[1:]))
+    return {x} if isinstance(x, str) else set()
+
+
+ADJOINT = ("n", "accumulate", "g", "out", "a", "b", "c", "y")  # the arguments of an adjoint
+FORWARD = ("n", "out", "a", "b", "c", "y")  # and of an operation
 
 
 @cache
 def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
-    """The kernel that hands the adjoint of a result on to operand k.
+    """The loop that hands the adjoint of a result on to operand k.
 
     Bit i of `scalars` says that operand i is one number for the whole loop; bit 3 says so of the
     adjoint, bit 4 of the fourth operand.
     Where operand k is one number, its contributions are added up, in an order that LLVM chooses.
-    The kernel's `accumulate` chooses between adding and writing.
+    The loop's `accumulate` chooses between adding and writing.
     """
     factor = partial(op, k)
-    read = names_in(factor)
     g = Symbol("g")
-    expression: Any
+    value: Any
     if factor in (1, -1):
-        expression = g if factor == 1 else -g
+        value = g if factor == 1 else -g
     elif not isinstance(factor, Symbol) and factor == 0:
-        expression = 0
+        value = 0
     else:
-        expression = Symbol("exact" if op.exact[k] else "strong", (g, factor))
+        value = Symbol("exact" if op.exact[k] else "strong", (g, factor))
     order = ("a", "b", "c", "g", "y")
-    fixed = {name for i, name in enumerate(order) if scalars >> i & 1} & (read | {"g"})
-    loads = [_load(op, name, "i") for name in sorted((read | {"g"}) - fixed)]
+    fixed = {name for i, name in enumerate(order) if scalars >> i & 1}
     # For a few elements, which are most, a short form has to wait for what it looks up.
     short: Short = "untabled" if dtype == "f8" else "single"
-    if scalars >> k & 1:
-        stores = {ALWAYS: "total = plus(total, {value})"}
-        loops = ["total = zero", *loop(expression, loads, stores, short),
-                 "out_p[0] = total + out_p[0] if accumulate else total"]  # fmt: skip
-    else:
-        stores = {"if accumulate:": "out_p[i] += {value}", "else:": "out_p[i] = {value}"}
-        loops = loop(expression, loads, stores, short)
-    setup = _setup(op, sorted(read | {"g", "out"}))
-    setup += [_load(op, name, "0") for name in sorted(fixed)]
-    return _function("n, accumulate, g_at, out_at, a_at, b_at, c_at, y_at", [*setup, *loops], dtype)
+    return _source(op, value, dtype, ADJOINT, fixed, short, total=bool(scalars >> k & 1))
 
 
 @cache
 def forward_source(op: Op, dtype: str, scalars: int) -> str:
-    """The kernel that computes an elementwise operation.
+    """The loop that computes an elementwise operation.
 
     Bit 4 of `scalars` says that the result is written over operand a: LLVM then knows that no
     element is read after it was overwritten.
     """
-    names = OPERANDS[: len(op.inputs)]
-    fixed = [name for i, name in enumerate(names) if scalars >> i & 1]
-    loads = [_load(op, name, "i") for name in names if name not in fixed]
-    again: list[str] | None = loads
-    setup = _setup(op, names)
+    fixed = {name for i, name in enumerate(OPERANDS) if scalars >> i & 1}
     short: Short = "all" if dtype == "f8" else "single"
-    if not scalars >> 4 & 1:
-        setup += _setup(op, ("out",))
-    else:
-        setup.append("out_p = a_p")
-        again = None
-        if len(chain(op.name, short)) > 1 and names == ("a",):  # nothing else is overwritten
-            setup.append(f"kept = room({BLOCK})")
-            loads, again = [*loads, "kept[i - start] = a"], ["a = kept[i - start]"]
-    setup += [_load(op, name, "0") for name in fixed]
-    stores = {ALWAYS: "out_p[i] = {value}"}
-    body = [*setup, *loop(result(op), loads, stores, short, again)]
-    return _function("n, out_at, a_at, b_at, c_at, y_at, unused_1, unused_2", body, dtype)
+    over = "a" if scalars >> 4 & 1 else ""
+    return _source(op, result(op), dtype, FORWARD, fixed, short, over=over)
+
+
+def _source(
+    op: Op, value: Any, dtype: str, arguments: tuple[str, ...], fixed: set[str], short: Short,
+    total: bool = False, over: str = "",
+) -> str:  # fmt: skip
+    read = names_in(value)
+    given = {name for name, kind in zip(OPERANDS, op.inputs, strict=False) if kind == "condition"}
+    forms = {name: chain(name, short) for name in sorted(_operations(value))}
+    loop = ElementLoop(
+        _plain(value), dtype, arguments, tuple(sorted(fixed & read)), tuple(sorted(given & read)),
+        total, over, short, forms,
+    )  # fmt: skip
+    return json.dumps(loop)
+
+
+def _plain(x: Any) -> Any:
+    if not isinstance(x, Symbol):
+        return float(x)
+    return [x.name, *map(_plain, x.args)] if x.args else x.name
+
+
+def _operations(x: Any) -> set[str]:
+    if not isinstance(x, Symbol) or not x.args:
+        return set()
+    return {x.name}.union(*map(_operations, x.args))
 
 
 def update_source(
@@ -343,7 +304,7 @@ def update_source(
     It takes a table, of which a row says how many elements there are, where the numbers stand one
     after the other, and where the arrays do.
     """
-    lines = Lines(0, "none")
+    lines = Lines()
     names = {array: lines.write(value) for array, value in values.items()}
     each = [f"words = i8(rows_at + {8 * (2 + len(arrays))} * row)", "numbers = pointer(words[1])"]
     each += [f"{name}_p = pointer(words[{k}])" for k, name in enumerate(arrays, 2)]

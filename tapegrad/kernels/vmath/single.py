@@ -6,13 +6,11 @@ Those compute in float64 and round once; these are off by one unit in the last p
 
 from typing import Any
 
-from llvmlite import ir
-from numba import float32 as T
-from numba import types
-
 from tapegrad.kernels.flags import scalar
 from tapegrad.kernels.memory import select_f4 as select
-from tapegrad.kernels.simd import lane
+from tapegrad.kernels.simd import F32 as T
+from tapegrad.kernels.simd import fma_f4 as fma
+from tapegrad.kernels.simd import times_power_f4 as times_power
 
 LOG2_E = 1.4426950408889634
 LN2_HI, LN2_LO = 0.693145751953125, 1.428606765330187e-06  # the first has 15 bits
@@ -20,33 +18,6 @@ LN2_HI, LN2_LO = 0.693145751953125, 1.428606765330187e-06  # the first has 15 bi
 EXP_MAX, EXP_MIN = 89.0, -104.0
 # Adding it to a float32 below 2**22 leaves n + 254 in the low bits: two biased exponents.
 ROUND = 3.0 * 2.0**22 + 254.0
-
-
-@lane
-def fma(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
-    """The fused a * b + c, rounded once."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.fma(*values)
-
-    return T(T, T, T), codegen
-
-
-@lane
-def times_power(typingctx: Any, p: Any, t: Any) -> Any:
-    """p * 2**n, where n + 254 stands in the low bits of t; in two factors, as `vmath`'s."""
-    word = ir.IntType(32)
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        p, t = values
-        both = builder.bitcast(t, word)
-        half = builder.and_(builder.shl(both, ir.Constant(word, 22)), ir.Constant(word, 0xFF << 23))
-        rest = builder.sub(builder.shl(both, ir.Constant(word, 23)), half)
-        for factor in half, rest:
-            p = builder.fmul(p, builder.bitcast(factor, ir.FloatType()))
-        return p
-
-    return types.float32(T, T), codegen
 
 
 @scalar

@@ -112,7 +112,7 @@ def test_a_root_is_the_same_where_a_processor_has_no_rough_one(monkeypatch):
     source = rule_codegen.forward_source(operations["sqrt"], "f8", 0)
     assert "sqrt_plain" in source
     kernel = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 8)(
-        build.load("kernel", source, 8)
+        kernel_table.load(kernel_table.ELEMENTS, source, 8)
     )
     x = np.append(ordinary("sqrt", 50_000), [0.0, 2.0**-900, HUGE])
     out = np.empty(len(x))
