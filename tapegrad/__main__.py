@@ -6,11 +6,13 @@ The code goes to the disk cache: once per machine, for all programs.
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -21,7 +23,9 @@ from tapegrad.kernels.codegen import kernel_table
 from tapegrad.native import bindings, install
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.families import by_code
+from tapegrad.parallel.thread_pool import processors
 
+MOST = 4  # processes that compile: each takes some 400 MB
 USAGE = """usage: python -m tapegrad [check | compile]
 
 Without an argument: print versions, processor, kernel cache and threads, and compare derivatives
@@ -119,24 +123,45 @@ def patterns(op: Op, k: int) -> list[int]:
 
 
 def compile_all() -> int:
-    """Compile, with a line that says how far that is."""
-    os.environ["TAPEGRAD_BACKGROUND"] = "0"  # it is waited for
+    """Compile on all processors, with a line that says how far that is."""
+    # It is waited for, and each process would say so.
+    os.environ["TAPEGRAD_BACKGROUND"], os.environ["TAPEGRAD_QUIET"] = "0", "1"
     where = disk_cache.folder()
     if where is None:
         print("tapegrad: nothing is kept on disk (TAPEGRAD_CACHE=0)", file=sys.stderr)
         return 1
-    started, tasks = time.perf_counter(), list(everything())
+    started, tasks = time.perf_counter(), _tasks()
     shown = sys.stderr.isatty()
-    for number, (name, task) in enumerate(tasks):
+    for done, number in enumerate(compiled(range(len(tasks)), min(processors(), MOST))):
         if shown:
-            print(
-                f"\r\x1b[K[{number + 1}/{len(tasks)}] {name}", end="", file=sys.stderr, flush=True
-            )
-        task()
+            name = tasks[number][0]
+            print(f"\r\x1b[K[{done + 1}/{len(tasks)}] {name}", end="", file=sys.stderr, flush=True)
     seconds = time.perf_counter() - started
     before = "\r\x1b[K" if shown else ""
     print(f"{before}tapegrad: compiled into {where} in {seconds:.0f} s", file=sys.stderr)
     return 0
+
+
+@cache
+def _tasks() -> list[tuple[str, Callable[[], object]]]:
+    return list(everything())
+
+
+def compiled(numbers: Sequence[int], processes: int) -> Iterator[int]:
+    """Compile what has these numbers in `everything`; yields each when that is done."""
+    if processes == 1:
+        for number in numbers:
+            yield _compile(number)
+        return
+    context = multiprocessing.get_context("spawn")  # a fork would take half of the threads over
+    with ProcessPoolExecutor(processes, context) as pool:
+        for future in as_completed([pool.submit(_compile, number) for number in numbers]):
+            yield future.result()
+
+
+def _compile(number: int) -> int:
+    _tasks()[number][1]()
+    return number
 
 
 def compile_requested() -> int:
@@ -147,7 +172,7 @@ def compile_requested() -> int:
         for text, level, ready in modules:
             build.assembled(text, level, ready)
         for name, source, arity in requests:
-            build.load(name, source, arity)
+            kernel_table.load(name, source, arity)
         install.install(compiling=False)  # its ways in are compiled, too
     return 0
 

@@ -242,6 +242,15 @@ def test_short_pauses_in_a_row_count_as_one(capsys, monkeypatch):
     assert capsys.readouterr().err.count("tapegrad: compiling") == 1
 
 
+def test_the_notice_is_kept_back(capsys, monkeypatch):
+    monkeypatch.setenv("TAPEGRAD_QUIET", "1")
+    monkeypatch.setattr(build, "_NOTICE_AFTER", 0.01)
+    monkeypatch.setattr(build, "_burst_end", 0.0)
+    with build._announced():
+        time.sleep(0.05)
+    assert capsys.readouterr().err == ""
+
+
 # -- the command -----------------------------------------------------------------------------------
 
 
@@ -259,10 +268,21 @@ def test_the_command_compiles_everything(capsys, monkeypatch, folder):
     assert names.count("the gradient of mul") == 4
     done = []
     tasks = [(name, lambda name=name: done.append(name)) for name in names]
-    monkeypatch.setattr(command, "everything", lambda: iter(tasks))
+    monkeypatch.setattr(command, "_tasks", lambda: tasks)
+    monkeypatch.setattr(command, "processors", lambda: 1)
+    for name in ("TAPEGRAD_BACKGROUND", "TAPEGRAD_QUIET"):  # which the command sets
+        monkeypatch.setenv(name, "0")
     assert command.main(["compile"]) == 0
     assert done == names
     assert f"compiled into {folder}" in capsys.readouterr().err
+
+
+def test_processes_share_what_is_to_be_compiled(folder, monkeypatch):
+    monkeypatch.setenv("TAPEGRAD_BACKGROUND", "0")
+    names = [name for name, _ in command.everything()]
+    numbers = [names.index("the gradient of mul"), names.index("the gradient of div")]
+    assert sorted(command.compiled(numbers, 2)) == numbers
+    assert len(list(folder.glob("*.o"))) == 2
 
 
 def test_the_command_does_not_warn():
