@@ -17,7 +17,6 @@ from tapegrad.compiler.passes.common_subexpressions import simplified
 from tapegrad.compiler.passes.dead_code import without_dead
 from tapegrad.compiler.passes.early_gathers import with_early_gathers
 from tapegrad.compiler.passes.early_permutes import with_early_permutes
-from tapegrad.compiler.passes.fold_concat import folded
 from tapegrad.compiler.passes.jacobian_compression import with_compressed_jacobians
 from tapegrad.compiler.passes.loop_rematerialization import with_kept_values
 from tapegrad.compiler.passes.region_dce import pruned
@@ -33,7 +32,7 @@ def optimised(graph: Graph) -> Graph:
     plain = with_block_products(simplified(scalarized(with_contractions(fewer))))
     early = with_early_gathers(plain)
     joined = with_sums_of_parts(early if early is plain else simplified(early))
-    return late(_taken(with_early_permutes(folded(joined))))
+    return late(_taken(with_early_permutes(joined)))
 
 
 def with_contractions(graph: Graph) -> Graph:
