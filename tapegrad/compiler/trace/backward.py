@@ -11,7 +11,6 @@ from tapegrad.autograd.pullback import Values, fit
 from tapegrad.base.call_site import user_place
 from tapegrad.compiler.ir.control_ops import REGION, Bundle
 from tapegrad.compiler.trace import control_vjp
-from tapegrad.compiler.trace.repeated_sweeps import reached, swept_like
 from tapegrad.compiler.trace.rewrite_swept import rewritten
 from tapegrad.compiler.trace.trace import Trace
 from tapegrad.compiler.trace.trace_redirect import redirected
@@ -56,15 +55,7 @@ def _accumulate(adjoints: dict[int, Any], position: int, g: Any) -> None:
 
 def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
     """Sweep in reverse over the records between the targets and the roots."""
-
-    def run() -> None:
-        _by_rules(trace, adjoints, targets, _leading(trace, adjoints, targets))
-
-    swept_like(trace, adjoints, targets, run)
-
-
-def _by_rules(trace: Trace, adjoints: dict[int, Any], targets: set[int], leads: set[int]) -> None:
-    """Sweep by the rules of the records."""
+    leads = _leading(trace, adjoints, targets)
     wanted = leads.__contains__
     known: dict[int, Tensor] = {}
     parts: dict[int, dict[int, Tensor]] = {}
@@ -87,7 +78,13 @@ def _by_rules(trace: Trace, adjoints: dict[int, Any], targets: set[int], leads: 
 
 def _leading(trace: Trace, roots: Iterable[int], targets: set[int]) -> set[int]:
     """The records from which gradients pass from a root to a target."""
-    feeding, live = trace.feeding, reached(trace, roots, min(targets))
+    feeding, live, bottom = trace.feeding, set(roots), min(targets)
+    todo = list(live)
+    while todo:
+        for a in feeding(todo.pop()):
+            if a >= bottom and a not in live:
+                live.add(a)
+                todo.append(a)
     found: set[int] = set()
     for position in sorted(live):
         if position in targets or not found.isdisjoint(feeding(position)):

@@ -122,10 +122,10 @@ class Trace(Level):
     """
 
     __slots__ = (
-        "applies", "arrays", "blank", "blocked", "calls", "captured", "constants", "ended", "floor",
+        "applies", "arrays", "blank", "blocked", "captured", "constants", "ended", "floor",
         "followed", "glance", "guards", "in_backward", "inside", "known", "line", "moved", "nodes",
         "notes", "origins", "outsiders", "owner", "pending", "plans", "pulls", "redirect",
-        "regions", "shared", "specs", "strided", "sweeps", "tape", "tensors", "where",
+        "regions", "shared", "specs", "strided", "tape", "tensors", "where",
     )  # fmt: skip
     traces = True
     long = 10_000  # records from which on a warning is given
@@ -165,8 +165,6 @@ class Trace(Level):
         self.specs: dict[Any, Known] = {}
         self.known: dict[Op, dict[tuple[int, ...], int]] = {}  # by operands, see `computed`
         self.plans: dict[tuple[Op, np.dtype[Any]], Plan] = {}
-        self.sweeps: dict[Any, Any] = {}  # see `repeated_sweeps`
-        self.calls: dict[Any, Any] = {}  # see `repeated_calls`
         self.pulls: dict[int, Pull] = {}  # of the records that a `Function` made
         self.moved: dict[int, int] = {}  # records that were re-rolled, and what they are now
         self.notes: list[str] = []  # see `Graph.notes`
@@ -557,8 +555,6 @@ class Trace(Level):
         }
         self.plans.clear()
         self.pulls = {p: pull for p, pull in self.pulls.items() if p < to_nodes}
-        self.sweeps.clear()
-        self.calls.clear()
         self.blocked = {p for p in self.blocked if p < to_nodes}
         self.followed = {p for p in self.followed if p < to_nodes}
         self.moved = {p: q for p, q in self.moved.items() if q < to_nodes}

@@ -17,7 +17,6 @@ from tapegrad.compiler.trace import control_flow
 from tapegrad.compiler.trace.backward import swept
 from tapegrad.compiler.trace.custom_functions import applied
 from tapegrad.compiler.trace.likeness import broadcast, float_on_ones, like_view
-from tapegrad.compiler.trace.repeated_calls import called_like
 from tapegrad.compiler.trace.trace import Plan, Trace, Untraceable, announce_long
 from tapegrad.compiler.trace.traced_storage import TracedStorage, TracedView, outside
 from tapegrad.dispatch.dispatch import called, promoted
@@ -342,12 +341,6 @@ class Traced(Lifted):
             if found is not None:
                 return found
         return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
-
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> object:
-        levels = current.tape.levels
-        if levels and type(levels[-1]) is TensorTrace:
-            return called_like(levels[-1], self, func, types, args, kwargs)
-        return super().__array_function__(func, types, args, kwargs)
 
     def parts(self) -> tuple[Tensor, ...]:
         """What lies in memory as the value in the call that is traced."""
