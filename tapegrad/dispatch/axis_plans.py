@@ -11,8 +11,8 @@ from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.base.size import only_ints
 from tapegrad.dispatch import call_plans
 from tapegrad.dispatch.call_plans import Key, add_plan, call_plan, count_call, plans
-from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.native_calls import native_calls
+from tapegrad.dispatch.one_operand import run_one
 from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.native.abi import PASSES, READS_RESULT, ROWS, CallPlan
 from tapegrad.ops import axis_layout
@@ -39,7 +39,7 @@ def run_axis(
             if made is not None:
                 return made
     given, params = arguments(op, x, dim, keepdim, other)
-    y = run(op, (given,), params)
+    y = run_one(op, given, params)
     if key is not None and given is x and (x._s != -1 or _large(x)):
         remember(op, x, y, params, key)
     return y
@@ -76,6 +76,7 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
     times = count_call(key)
     if (times != call_plans.TIMES and times % call_plans.MANY) or (x._s != -1 and y._s == -1):
         return
+    layout = layout_of(op, [x._a], y._a, params) or (GENERAL, 0)
     if x._s == -1:
         from tapegrad.kernels.large.pass_lists import passes
 
@@ -84,14 +85,12 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
         except NotCompiled:
             return  # it is made when the call has recurred as often again
         if found:
-            general = layout_of(op, [x._a], y._a, params) or (GENERAL, 0)
             add_plan(
-                key, _plan(op, x._a, y._a, params, general, found, loops=PASSES, large=1, loop=None)
+                key, _plan(op, x._a, y._a, params, layout, found, loops=PASSES, large=1, loop=None)
             )
         return
     rows = axis_layout.packed(x._a, y._a, params)
-    layout = layout_of(op, [x._a], y._a, params)
-    if not rows or layout is None:
+    if not rows:
         return
     from tapegrad.kernels.codegen import kernel_table
 

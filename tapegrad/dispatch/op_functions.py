@@ -23,7 +23,7 @@ from tapegrad.tensor import F8, Tensor
 
 # The functions that only call an operation's `short`, and whether their operands are swapped.
 public: dict[Callable[..., Any], tuple[Op, bool]] = {}
-reductions: dict[Op, Callable[[int, bool], tuple[int, int, Any]]] = {}
+reductions: set[Op] = set()  # sums and means
 constants: dict[float, np.ndarray] = {}
 constants_f4: dict[float, np.ndarray] = {}
 
@@ -113,14 +113,9 @@ def _of_two(op: Op) -> Callable[[Any, Any], Any]:
     return function
 
 
-def whole(
-    op: Op, short: Callable[[Tensor], Tensor], plan: Callable[[int, bool], tuple[int, int, Any]]
-) -> None:
-    """Say how a sum or mean of everything is made, and what follows from a shape, if in float64.
-
-    That is the word of the record, its AUX and what it keeps.
-    """
-    reductions[op] = plan
+def whole(op: Op, short: Callable[[Tensor], Tensor]) -> None:
+    """Say how a sum or mean of everything is made."""
+    reductions.add(op)
     _set_short(op, short)
 
 

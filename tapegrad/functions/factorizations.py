@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.one_operand import run_one
 from tapegrad.functions.complex_parts import adjoint
-from tapegrad.functions.factor_fast import Index, decomposed, factored
+from tapegrad.functions.factor_fast import Index, decomposed
 from tapegrad.functions.joining import cat
 from tapegrad.functions.matrices import known, matrices, part, triangular, without_imaginary
 from tapegrad.functions.method_decorators import method
@@ -61,7 +62,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """
     x = matrices(A, "linalg.cholesky", square=True)
     if not upper:
-        return factored(factorizations.cholesky, x, {})
+        return run_one(factorizations.cholesky, x, {})
     return matrix_transpose(run(factorizations.cholesky, (matrix_transpose(x),), {}))
 
 

@@ -8,12 +8,13 @@ import numpy as np
 
 from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.dispatch.dispatch import resolve, run
+from tapegrad.dispatch.one_operand import run_one
 from tapegrad.functions import solve_fast
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import where
 from tapegrad.functions.complex_parts import adjoint, real
 from tapegrad.functions.elementwise import log, lt
-from tapegrad.functions.factor_fast import Index, decomposed, factored
+from tapegrad.functions.factor_fast import Index, decomposed
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose
@@ -186,7 +187,7 @@ def inv(A: Tensor) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    return factored(ops.inv, matrices(A, "linalg.inv", square=True), {})
+    return run_one(ops.inv, matrices(A, "linalg.inv", square=True), {})
 
 
 @method
@@ -214,7 +215,7 @@ def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = Fal
     """
     x = matrices(A, "linalg.pinv", square=hermitian)
     least, part_of = tolerances(x, atol, rtol, "linalg.pinv")
-    return factored(ops.pinv, x, {"atol": least, "rtol": part_of, "hermitian": hermitian})
+    return run_one(ops.pinv, x, {"atol": least, "rtol": part_of, "hermitian": hermitian})
 
 
 def tolerances(x: Tensor, atol: Any, rtol: Any, name: str) -> tuple[Any, Any]:
@@ -277,7 +278,7 @@ def det(A: Tensor) -> Tensor:
     """
     x = matrices(A, "linalg.det", square=True)
     params = with_factors(x)
-    return run(determinant.det, (x,), params) if params else factored(determinant.det, x, params)
+    return run(determinant.det, (x,), params) if params else run_one(determinant.det, x, params)
 
 
 @method

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import functools
 from typing import Any, NamedTuple, NoReturn, overload
 
 import numpy as np
@@ -28,7 +27,6 @@ from tapegrad.functions.deferred import load
 from tapegrad.functions.elementwise import abs as abs_
 from tapegrad.functions.elementwise import eq, maximum, minimum, ne
 from tapegrad.functions.method_decorators import axis_method, method
-from tapegrad.functions.sum_mean_fast import planned, total
 from tapegrad.ops import order
 from tapegrad.ops import reduce as r
 from tapegrad.ops.core import Op
@@ -82,12 +80,13 @@ def sum(
 
 def _sum(input: Any, dim: Dim = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     x = input if dtype is None and type(input) is Tensor else as_type(as_input(input, "sum"), dtype)
-    found = total(r.sum, x, dim, keepdim)
-    if found is not None:
-        return found
     if x._a.dtype.kind in "biu" and dtype is None:
         x = run(to, (x,), {"dtype": INT64})
-    return run(r.sum, (x,), {"dim": all_dims(dim, x._a.ndim, "sum"), "keepdim": keepdim})
+    return run_axis(r.sum, _along, x, dim, keepdim)
+
+
+def _along(op: Op, input: Tensor, dim: Any, keepdim: bool, _: Any) -> Given:
+    return input, {"dim": all_dims(dim, input._a.ndim, op.name), "keepdim": keepdim}
 
 
 @method
@@ -110,10 +109,7 @@ def mean(
 
 def _mean(input: Any, dim: Dim = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     x = floating(as_type(as_input(input, "mean"), dtype), "mean")
-    found = total(r.mean, x, dim, keepdim)
-    if found is not None:
-        return found
-    return run(r.mean, (x,), {"dim": all_dims(dim, x._a.ndim, "mean"), "keepdim": keepdim})
+    return run_axis(r.mean, _along, x, dim, keepdim)
 
 
 @axis_method
@@ -154,8 +150,8 @@ def _known(x: Tensor) -> Tensor:
     return run(where, (ne(x, x), np.zeros((), x._a.dtype), x), {}) if x._a.dtype.kind == "f" else x
 
 
-whole(r.sum, _sum, functools.partial(planned, r.sum))
-whole(r.mean, _mean, functools.partial(planned, r.mean))
+whole(r.sum, _sum)
+whole(r.mean, _mean)
 
 
 @axis_method

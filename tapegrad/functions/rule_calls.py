@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.views import ViewFn, ViewRequest
-from tapegrad.functions.sum_mean_fast import total
 from tapegrad.ops import linalg, reduce, shape
 from tapegrad.ops.core import Op, Params
 from tapegrad.tape import versions
@@ -63,12 +63,16 @@ def _sum_to(x: Tensor, *, shape: tuple[int, ...]) -> Tensor | None:
     extra = len(given) - len(shape)
     if not extra:
         repeated = tuple([k for k, n in enumerate(shape) if n != given[k]])
-        return total(reduce.sum, x, repeated, True) if repeated else None
-    return total(reduce.sum, x, tuple(range(extra)), False) if given[extra:] == shape else None
+        return _sum(x, dim=repeated, keepdim=True) if repeated else None
+    return _sum(x, dim=tuple(range(extra)), keepdim=False) if given[extra:] == shape else None
 
 
-def _sum(x: Tensor, *, dim: Any, keepdim: bool) -> Tensor | None:
-    return total(reduce.sum, x, dim, keepdim) if dim else None  # no dimension: to `total` all
+def _sum(x: Tensor, *, dim: tuple[int, ...], keepdim: bool) -> Tensor | None:
+    return run_axis(reduce.sum, _along, x, dim, keepdim) if dim else None  # to `tg.sum` all
+
+
+def _along(op: Op, x: Tensor, dim: Any, keepdim: bool, _: Any) -> tuple[Tensor, Params]:
+    return x, {"dim": dim, "keepdim": keepdim}
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor | None:

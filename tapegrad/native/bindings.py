@@ -410,7 +410,12 @@ class Bindings:
 
     def learn_reduction(self, code: int, one: int, is_f4: int) -> None:
         """Fill in the line of the sum or the mean of everything of a shape."""
-        word, aux, extra = op_functions.reductions[by_code[code]](one, not is_f4)
+        shape, kind = shapes.shapes[one], F4 if is_f4 else F8
+        layout = classes(((1,) * len(shape),), shape)
+        bits, aux = (GENERAL, 0) if layout is None else (layout[0], int(shapes.sizes[one]))
+        params = {"dim": tuple(range(len(shape))), "keepdim": False}
+        extra = (None, None, (params, ((shape, kind),)))
+        word = code | DTYPE_BITS[kind] | bits
         self.kept[code, one, is_f4] = extra
         self._line(self.reductions, code, one, is_f4, 0, word, aux, id(extra))
 

@@ -25,7 +25,6 @@ from tapegrad.compiler.front.jitted import Jitted
 from tapegrad.dispatch import dispatch, inplace, views
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.op_functions import as_operand
-from tapegrad.functions import sum_mean_fast
 from tapegrad.native import install
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.tape.tape import Tape, current
@@ -319,7 +318,6 @@ def _original(function: Any) -> Any:
 
 _run, _run_constant = _original(dispatch.run), _original(dispatch.run_constant)
 _run_inplace, _make_view = _original(inplace.run_inplace), _original(views.make_view)
-_total = _original(sum_mean_fast.total)
 
 
 def timed_operation(work: Callable[..., Any], op: Op, *args: Any) -> Any:
@@ -358,16 +356,9 @@ def _timed_make_view(op: Any, x: Any, params: Any, r: Any, key: Any, element: An
     return p.timed_operation(p._make_view, op, x, params, r, key, element)
 
 
-def _timed_total(op: Any, x: Any, dim: Any, keepdim: Any) -> Any:
-    from tapegrad.show import profiler as p
-
-    return p.timed_operation(p._total, op, x, dim, keepdim)
-
-
 _CODES: dict[Any, Any] = {
     dispatch.run: _timed_run,
     dispatch.run_constant: _timed_run_constant,
     inplace.run_inplace: _timed_run_inplace,
     views.make_view: _timed_make_view,
-    sum_mean_fast.total: _timed_total,
 }

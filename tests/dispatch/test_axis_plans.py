@@ -60,7 +60,9 @@ def assert_alike(call, x, planned=True):
             assert kept_ is kept or kept_ == kept
 
 
-LOOPS = CALLS | {"clone": lambda x, d: tapegrad.clone(x)}
+LOOPS = CALLS | {
+    "clone": lambda x, d: tapegrad.clone(x), "sum": tapegrad.sum, "mean": tapegrad.mean,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted(LOOPS))
@@ -75,6 +77,17 @@ def test_the_same_is_computed_and_recorded(name, shape, how, dtype):
         x = tapegrad.tensor(values, requires_grad=how != "constant")
         if shape[d] > 1 or name not in ("std", "var"):
             assert_alike(lambda x, d=d: LOOPS[name](x, d), x * 1.0 if how == "result" else x)
+
+
+@pytest.mark.parametrize(
+    ("dim", "planned"),
+    [((0, 1), True), ((), True), ((1, 2), True), ((0, 2), False), ([1], False)],
+)
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_sums_along_several_dimensions(name, dim, planned, keepdim):
+    x = tapegrad.tensor(np.arange(24.0).reshape(2, 3, 4), requires_grad=True)
+    assert_alike(lambda x: getattr(tapegrad, name)(x, dim, keepdim), x, planned)
 
 
 def test_a_copy_is_one():

@@ -13,7 +13,6 @@ from tapegrad.base import compile_stages
 from tapegrad.compiler.front.jitted import Jitted
 from tapegrad.dispatch import dispatch, inplace, views
 from tapegrad.dispatch.native_calls import NativeCalls, native_calls
-from tapegrad.functions import sum_mean_fast
 from tapegrad.ops.families import by_code
 from tapegrad.show.profiler import Event, _own_times
 from tapegrad.tape.tape import current
@@ -117,10 +116,7 @@ def test_compiling_is_named_by_what_needs_it():
 
 def state():
     """Everything that a profile exchanges."""
-    functions = (
-        dispatch.run, dispatch.run_constant, inplace.run_inplace, views.make_view,
-        sum_mean_fast.total,
-    )  # fmt: skip
+    functions = dispatch.run, dispatch.run_constant, inplace.run_inplace, views.make_view
     return (
         [f.__code__ for f in functions],
         [op.short for op in by_code],
