@@ -61,7 +61,17 @@ def as_operand(x: Any) -> Any:
 def general(op: Op, *given: Any) -> Tensor:
     """Run an elementwise operation on the general path, or have a trace record it."""
     found = traced(op, given, NO_PARAMS, 3)
-    return run(op, tuple([as_operand(x) for x in given]), {}) if found is None else found
+    if found is not None:
+        return found
+    try:
+        operands = tuple([as_operand(x) for x in given])
+    except TypeError:
+        for x in given:
+            if hasattr(x, "elementwise_op"):  # no operand, but it knows what to do
+                made: Tensor = x.elementwise_op(op, given)
+                return made
+        raise
+    return run(op, operands, {})
 
 
 def traced(op: Op, given: tuple[Any, ...], params: dict[str, Any], above: int = 2) -> Tensor | None:

@@ -26,6 +26,7 @@ from tapegrad.functions.arguments import (
 )
 from tapegrad.functions.arithmetic import add, where
 from tapegrad.functions.elementwise import lt, mul
+from tapegrad.functions.masked_elements import choose, unknown_mask
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.mixed_indexing import (
     byte_masks,
@@ -218,6 +219,9 @@ def getitem(input: Tensor, key: Any) -> Tensor | ViewRequest:
             return ViewRequest(
                 _getitem, input, {"index": index}, r, said, not (r.ndim or _dots(key))
             )
+    if unknown_mask(key, input):
+        chosen_later: Any = choose(input, key)
+        return chosen_later  # type: ignore[no-any-return]
     alone = one_index(key, input._a.ndim)
     if alone is not None:
         try:

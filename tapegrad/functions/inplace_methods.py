@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.base.dtypes import category, fitted
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import run
@@ -20,6 +19,7 @@ from tapegrad.functions import indexing, masking, rounding
 from tapegrad.functions.arguments import Indices, Operand, as_input, holds_tensor, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
 from tapegrad.functions.joining import stacked
+from tapegrad.functions.masked_elements import MaskedElements, merged, unknown_mask
 from tapegrad.functions.method_decorators import method
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
@@ -243,8 +243,11 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value``."""
     if isinstance(value, (list, tuple)) and holds_tensor(value):
         value = stacked(value)
-    if _mask_of_each(key) and not (value if isinstance(value, Tensor) else np.asarray(value)).ndim:
-        masked_fill_(self, key, value)
+    if unknown_mask(key, self):
+        if isinstance(value, MaskedElements) or np.ndim(value):
+            copy_(self, merged(self, key, value))
+        else:
+            masked_fill_(self, key, value)
         return
     if type(key) is Tensor:
         key = indexing.places_of(key, self)
@@ -276,11 +279,6 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         raise IndexError(f"index of a Tensor of shape {self._a.shape}: {problem}") from None
     except ValueError as problem:
         raise RuntimeError(f"assignment to a Tensor of shape {self._a.shape}: {problem}") from None
-
-
-def _mask_of_each(key: Any) -> bool:
-    """Whether an index is a mask that, under a map, chooses other elements in each example."""
-    return isinstance(key, Tensor) and type(key._a) is AbstractArray and key._a.dtype.kind == "b"
 
 
 @method

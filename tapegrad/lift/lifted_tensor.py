@@ -145,6 +145,11 @@ class Lifted(Tensor):
         """The Tensors that this one stands for."""
         raise NotImplementedError
 
+    @property
+    def _version(self) -> int:
+        """How often the memory was changed in place."""
+        return self.parts()[0]._version
+
     def computed(self) -> Tensor:
         """The first part, which holds values."""
         return self.parts()[0]

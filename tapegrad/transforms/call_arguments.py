@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.base.call_site import raise_cause
 from tapegrad.base.native_arrays import in_native_form, native_array
 from tapegrad.dispatch.truncate import truncate
+from tapegrad.functions.masked_elements import MaskedElements
 from tapegrad.lift.lifted_tensor import Lifted, on_tape
 from tapegrad.tape.tape import DTYPE_BITS, MODE_CAREFUL, MODE_FAST, MODE_OFF, current
 from tapegrad.tensor import Tensor, wrap
@@ -277,6 +278,8 @@ def outputs(y: Any, name: str, f: Any) -> tuple[list[Tensor], Tree]:
                 )
             array = native_array(x, name)
             found.append(wrap(array if array.dtype.kind in "fc" else array.astype(float)))
+        elif isinstance(x, MaskedElements):
+            x.refuse(f"`{name}`: a result of {name_of(f)}")
         else:
             raise TypeError(
                 f"`{name}`: {name_of(f)} must return arrays, Tensors, numbers or pytrees of them, "

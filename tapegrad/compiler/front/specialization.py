@@ -17,6 +17,7 @@ from tapegrad.compiler.runtime import tiers
 from tapegrad.compiler.runtime.link import failure
 from tapegrad.compiler.runtime.program import Program
 from tapegrad.compiler.trace.trace import Trace
+from tapegrad.functions.masked_elements import MaskedElements
 from tapegrad.ops.core import Spec
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.call_arguments import name_of
@@ -160,6 +161,8 @@ def _constant(x: Any, f: Any) -> Any:
         return x.copy()
     if isinstance(x, (int, float, complex, str, np.generic)):
         return x
+    if isinstance(x, MaskedElements):
+        x.refuse(f"`jit`: a result of {name_of(f)}")
     raise TypeError(
         f"`jit`: {name_of(f)} must return arrays, Tensors, numbers or pytrees of them, got a leaf "
         f"of type {type(x).__name__}: register its type with `register_pytree_node`, or return "

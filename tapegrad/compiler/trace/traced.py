@@ -346,6 +346,11 @@ class Traced(Lifted):
         """What lies in memory as the value in the call that is traced."""
         return (wrap(self.its_trace.memory(self.position)),)
 
+    @property
+    def _version(self) -> int:
+        """How often the memory was changed in place while it was traced."""
+        return self._lift.cell.version
+
     def computed(self) -> Tensor:
         """That value."""
         return wrap(self.its_trace.value(self.position))

@@ -1,0 +1,121 @@
+"""Elements that a mask chooses, where the mask is not known: under `jit` and `vmap`."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+X = np.array([1.5, -2.0, 0.25, 3.0, -0.5, 0.75])
+
+
+def changed_in_place(x):
+    y = x * 1.0
+    m = y > 0
+    y[m] *= 3.0
+    y[~m] += x[0]
+    y[m] **= 2
+    return np.sum(y**2)
+
+
+def computed_with_each(x):
+    y = np.sin(x)
+    m = y > 0
+    y[m] = x[1] * np.exp(y[m]) * tg.cos(x[m]) + 1 / x[m]
+    return np.sum(y**2)
+
+
+def reduced(x):
+    m = x > 0
+    return np.sum(np.sqrt(x[m])) + x[m].mean() * np.mean(x[m] ** 2) + np.sum(x[m] > 1)
+
+
+def of_rows(x):
+    y = x.reshape(3, 2) * 1.0
+    m = y[:, 1] > 0
+    y[m] = y[m] * np.array([2.0, 3.0]) + y[m]
+    y[~m] = np.array([5.0, 6.0]) * x[0]
+    return np.sum(y**3) + np.mean(y[m])
+
+
+def a_copy(x):
+    y = x * 2.0
+    m = y > 0
+    kept = y[m]
+    y[m] = 0.0
+    y[m] += kept * x[m]
+    return np.sum(y**2)
+
+
+def chosen_again(x):
+    y = x * 2.0
+    m = y > 0
+    y[m] = np.where(y[m] > 1, np.clip(y[m], 0, 4) * 2, x[m])
+    return np.sum(y**2)
+
+
+PROGRAMS = [changed_in_place, computed_with_each, reduced, of_rows, a_copy, chosen_again]
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_unknown_masks_do_what_known_ones_do(f):
+    expected = tg.grad(f)(X)  # which knows its mask
+    both = np.stack([X, -X])
+    np.testing.assert_allclose(tg.jit(tg.grad(f))(X), expected, rtol=1e-12)
+    np.testing.assert_allclose(tg.grad(tg.jit(f))(X), expected, rtol=1e-12)
+    found = tg.vmap(tg.grad(f))(both)
+    np.testing.assert_allclose(found, np.stack([expected, tg.grad(f)(-X)]), rtol=1e-12)
+    np.testing.assert_allclose(tg.jit(tg.vmap(tg.grad(f)))(both), found, rtol=1e-12)
+    np.testing.assert_allclose(tg.jit(tg.hessian(f))(X), tg.hessian(f)(X), rtol=1e-12)
+    forward = tg.vmap(lambda x: tg.jvp(f, (x,), (X,))[1])(both)
+    np.testing.assert_allclose(forward, found @ X, rtol=1e-12)
+    single = tg.jit(tg.grad(f))(X.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, expected, rtol=1e-4)
+
+
+def of_a_changed_mask(x):
+    y = x * 1.0
+    m = y > 0
+    kept = y[m]
+    m &= y < 1
+    y[m] = kept
+    return y
+
+
+def of_two_masks(x):
+    y = x * 1.0
+    y[y > 0] = x[x > 0]
+    return y
+
+
+def of_an_array(x):
+    y = x * 1.0
+    y[y > 0] += x
+    return y
+
+
+def written_from_an_array(x):
+    y = x * 1.0
+    y[y > 0] = x
+    return y
+
+
+REFUSED = [
+    of_a_changed_mask,
+    of_two_masks,
+    of_an_array,
+    written_from_an_array,
+    lambda x: x[x > 0],
+    lambda x: len(x[x > 0]),
+    lambda x: np.sort(x[x > 0]),
+    lambda x: x[x > 0].max(),
+    lambda x: np.add.reduce(x[x > 0]),
+    lambda x: np.asarray(x[x > 0]),
+]
+
+
+@pytest.mark.parametrize("f", REFUSED)
+@pytest.mark.parametrize("run", [lambda f: tg.jit(f)(X), lambda f: tg.vmap(f)(X[None])])
+def test_what_needs_their_number_says_so(f, run):
+    with pytest.raises(RuntimeError, match=r"how many elements `x\[mask\]` has is not known"):
+        run(f)
