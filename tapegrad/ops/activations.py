@@ -148,29 +148,32 @@ selu = elementwise(
 # Unlike that of `clamp` its gradient does not pass at the bounds.
 hardtanh = elementwise(
     "hardtanh", _hardtanh, x=lambda x, low, high: where(le(x, low), 0, where(ge(x, high), 0, 1)),
+    exact=("x",),
     low=SETTING, high=SETTING, scalar="vmath.clamp({0}, {1}, {2})", ordered=True, loop="f8 f4",
     singular="The derivative at the bounds is 0.",
 )
 hardshrink = elementwise(
     "hardshrink", _hardshrink, x=lambda x, lambd: where(le(abs_(x), lambd), 0, 1), lambd=SETTING,
+    exact=("x",),
     domain=(REAL, (0.3, 0.6)), scalar="select(abs({0}) <= {1}, zero, {0})", to_float=True,
     ordered=True, loop="f8 f4", singular="The derivative at the ends is 0.",
 )
 softshrink = elementwise(
     "softshrink", _softshrink, x=lambda x, lambd: where(le(abs_(x), lambd), 0, 1), lambd=SETTING,
+    exact=("x",),
     domain=(REAL, (0.3, 0.6)), to_float=True, ordered=True, loop="f8 f4",
     scalar="select(abs({0}) <= {1}, zero, select({0} < zero, {0} + {1}, {0} - {1}))",
     singular="The derivative at the ends is 0.",
 )
 hardsigmoid = elementwise(
     "hardsigmoid", _hardsigmoid, domain=PAST_THREE,
-    x=lambda x: where(gt(x, -3), where(lt(x, 3), 1 / 6, 0), 0),
+    x=lambda x: where(gt(x, -3), where(lt(x, 3), 1 / 6, 0), 0), exact=("x",),
     scalar="vmath.clamp({0} + T(3.0), zero, T(6.0)) / T(6.0)", to_float=True, ordered=True,
     loop="f8 f4", singular="The derivative at the ends is 0.",
 )
 hardswish = elementwise(
     "hardswish", _hardswish, domain=PAST_THREE,
-    x=lambda x: where(le(x, -3), 0, where(lt(x, 3), x / 3 + 0.5, 1)),
+    x=lambda x: where(le(x, -3), 0, where(lt(x, 3), x / 3 + 0.5, 1)), exact=("x",),
     scalar="{0} * (vmath.clamp({0} + T(3.0), zero, T(6.0)) / T(6.0))", to_float=True,
     ordered=True, loop="f8 f4", singular="The derivative is 0 at -3 and 1 at 3.",
 )

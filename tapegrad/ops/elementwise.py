@@ -192,7 +192,8 @@ QUOTIENTS = (0.03, 0.6), (0.17, 3.4)  # well away from whole ones
 strong = elementwise("strong", _strong,
                      a=lambda b: b, b=lambda a: a, grad_name="Mul", exact=("b",),
                      complex=ANALYTIC, scalar="select({0} != zero, {0} * {1}, zero)", loop="f8 f4")
-# The same with both factors adjoints: either zero makes it zero.
+# The same where either zero makes it zero: both factors are adjoints, or a derivative selects. What
+# is not selected has no part in the result, however infinite an adjoint is (`sqrt(maximum(x, 0))`).
 exact = elementwise(
     "exact", _exact, a=lambda b: b,
     b=lambda a: a, grad_name="Mul", exact=("a", "b"), complex=ANALYTIC,
@@ -475,6 +476,7 @@ logaddexp2 = elementwise(
     singular="There is no derivative (NaN) where both are the same infinity.",
 )
 relu = elementwise("relu", Composed((np.maximum, "a0")), x=lambda y: where(gt(y, 0), 1, 0),
+                   exact=("x",),
                    scalar="select(({0} > zero) | ({0} != {0}), {0}, zero)", kinds="fi",
                    ordered=True, inplace=True, loop="f8 f4",
                    doc="max(x, 0).",
@@ -492,7 +494,7 @@ erfc = elementwise("erfc", Lazy("erfc"), x=lambda x: -TWO_OVER_ROOT_PI * exp(-x 
 
 minimum = elementwise(
     "minimum", np.minimum, a=lambda a, b: where(lt(a, b), 1, where(eq(a, b), 0.5, 0)),
-    b=lambda a, b: where(lt(b, a), 1, where(eq(a, b), 0.5, 0)),
+    b=lambda a, b: where(lt(b, a), 1, where(eq(a, b), 0.5, 0)), exact=("a", "b"),
     scalar="select(({0} < {1}) | ({0} != {0}), {0}, {1})", kinds="fib", ordered=True, loop="f8 f4",
     neutral=math.inf, combine="smaller({0}, {1})", doc="The smaller of two, element by element.",
     example=("tg.minimum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(1.)"),
@@ -500,7 +502,7 @@ minimum = elementwise(
 )
 maximum = elementwise(
     "maximum", np.maximum, a=lambda a, b: where(gt(a, b), 1, where(eq(a, b), 0.5, 0)),
-    b=lambda a, b: where(gt(b, a), 1, where(eq(a, b), 0.5, 0)),
+    b=lambda a, b: where(gt(b, a), 1, where(eq(a, b), 0.5, 0)), exact=("a", "b"),
     scalar="select(({0} > {1}) | ({0} != {0}), {0}, {1})", kinds="fib", ordered=True, loop="f8 f4",
     neutral=-math.inf, combine="larger({0}, {1})", doc="The larger of two, element by element.",
     example=("tg.maximum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(2.)"),
@@ -508,7 +510,7 @@ maximum = elementwise(
 )
 fmin = elementwise(
     "fmin", np.fmin, a=lambda a, b: where(le(a, b), 1, where(eq(b, b), 0, 1)),
-    b=lambda a, b: where(le(a, b), 0, where(eq(b, b), 1, 0)),
+    b=lambda a, b: where(le(a, b), 0, where(eq(b, b), 1, 0)), exact=("a", "b"),
     scalar="select(({0} <= {1}) | ({1} != {1}), {0}, {1})", kinds="fib", ordered=True,
     doc="The smaller of two, element by element; the other one where one is NaN.",
     example=("tg.fmin(tg.tensor(1.0), tg.tensor(float('nan')))", "tensor(1.)"),
@@ -516,7 +518,7 @@ fmin = elementwise(
 )
 fmax = elementwise(
     "fmax", np.fmax, a=lambda a, b: where(ge(a, b), 1, where(eq(b, b), 0, 1)),
-    b=lambda a, b: where(ge(a, b), 0, where(eq(b, b), 1, 0)),
+    b=lambda a, b: where(ge(a, b), 0, where(eq(b, b), 1, 0)), exact=("a", "b"),
     scalar="select(({0} >= {1}) | ({1} != {1}), {0}, {1})", kinds="fib", ordered=True,
     doc="The larger of two, element by element; the other one where one is NaN.",
     example=("tg.fmax(tg.tensor(1.0), tg.tensor(float('nan')))", "tensor(1.)"),
@@ -543,12 +545,14 @@ lcm = elementwise("lcm", np.lcm, a=WHOLE, b=WHOLE, domain=(range(-9, 9),) * 2, i
                   example=("tg.lcm(tg.tensor(4), tg.tensor(6))", "tensor(12)"))
 # Clamping against fixed bounds is not a maximum: the gradient passes at the bound.
 clamp_min = elementwise("clamp_min", np.maximum, x=lambda x, lo: where(ge(x, lo), 1, 0),
-                        lo=lambda x, lo: where(lt(x, lo), 1, 0), grad_name="Clamp",
+                        lo=lambda x, lo: where(lt(x, lo), 1, 0), exact=("x", "lo"),
+                        grad_name="Clamp",
                         scalar="select(({0} > {1}) | ({0} != {0}), {0}, {1})", kinds="fib",
                         ordered=True, loop="f8 f4",
                         singular="The gradient passes at the bound.")
 clamp_max = elementwise("clamp_max", np.minimum, x=lambda x, hi: where(le(x, hi), 1, 0),
-                        hi=lambda x, hi: where(gt(x, hi), 1, 0), grad_name="Clamp",
+                        hi=lambda x, hi: where(gt(x, hi), 1, 0), exact=("x", "hi"),
+                        grad_name="Clamp",
                         scalar="select(({0} < {1}) | ({0} != {0}), {0}, {1})", kinds="fib",
                         ordered=True, loop="f8 f4",
                         singular="The gradient passes at the bound.")
@@ -556,14 +560,14 @@ clamp = elementwise(
     "clamp", lambda x, lo, hi, out=None: np.minimum(np.maximum(x, lo), hi, out=...),
     x=lambda x, lo, hi: where(mul(ge(x, lo), le(x, hi)), 1, 0),
     lo=lambda x, lo, hi: where(mul(lt(x, lo), lt(lo, hi)), 1, 0),
-    hi=lambda x, lo, hi: where(gt(x, hi), 1, where(lt(hi, lo), 1, 0)),
+    hi=lambda x, lo, hi: where(gt(x, hi), 1, where(lt(hi, lo), 1, 0)), exact=("x", "lo", "hi"),
     scalar="vmath.clamp({0}, {1}, {2})", kinds="fi", ordered=True, loop="f8 f4",
     singular="The gradient passes at the bounds.",
 )
 where: Op = elementwise(
     "where", large("indexed_loops.where", _where),
     condition=SELECTS, domain=(bool, REAL, REAL), a=lambda condition: where(condition, 1, 0),
-    b=lambda condition: where(condition, 0, 1), jointly_linear=True,
+    b=lambda condition: where(condition, 0, 1), exact=("a", "b"), jointly_linear=True,
     complex=ANALYTIC, scalar="select({0}, {1}, {2})", kinds="fib", loop="f8 f4",
 )
 addcmul = elementwise("addcmul", _addcmul, a=lambda: 1, b=lambda c: c, c=lambda b: b,

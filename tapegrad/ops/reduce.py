@@ -18,6 +18,7 @@ from tapegrad.ops.core import ANALYTIC, OWN, Op, custom, linear
 from tapegrad.ops.elementwise import abs as abs_
 from tapegrad.ops.elementwise import (
     eq,
+    exact,
     exp,
     gt,
     is_complex,
@@ -193,7 +194,7 @@ def _norm_vjp(g: Any, x: Any, y: Any, x_spec: Any, p: float, dim: Dims, keepdim:
 
 def _ties(g: Any, x: Any, y: Any, x_spec: Any, dim: Dims, keepdim: bool) -> Any:
     hit = where(eq(x, spread(y, x_spec, dim, keepdim)), 1.0, 0.0)
-    return strong(spread(g, x_spec, dim, keepdim), hit / sum(hit, dim=dim, keepdim=True))
+    return exact(spread(g, x_spec, dim, keepdim), hit / sum(hit, dim=dim, keepdim=True))
 
 
 def _median(x: Any, *, dim: Dims, keepdim: bool, ignore_nan: bool) -> Any:
@@ -218,7 +219,7 @@ def _median(x: Any, *, dim: Dims, keepdim: bool, ignore_nan: bool) -> Any:
 def _middle_ties(g: Any, x: Any, y: Any, x_spec: Any, dim: Dims, keepdim: bool) -> Any:
     middle = spread(y, x_spec, dim, keepdim)
     hit = where(ne(middle, middle), ne(x, x), eq(x, middle)) * 1.0
-    return strong(spread(g, x_spec, dim, keepdim), hit / sum(hit, dim=dim, keepdim=True))
+    return exact(spread(g, x_spec, dim, keepdim), hit / sum(hit, dim=dim, keepdim=True))
 
 
 def _prod_vjp(g: Any, x: Any, x_spec: Any, dim: Dims, keepdim: bool) -> Any:

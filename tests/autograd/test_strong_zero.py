@@ -50,6 +50,58 @@ def test_at_second_order_too(tg, leaf, name):
     assert h.item() == 2.0
 
 
+# What selects hands nothing to what it left out, also where the adjoint is infinite.
+SELECTING = {
+    "relu": lambda tg, x: tg.relu(x),
+    "maximum": lambda tg, x: tg.maximum(x, tg.zeros(2)),
+    "minimum": lambda tg, x: -tg.minimum(-x, tg.zeros(2)),
+    "fmax": lambda tg, x: tg.fmax(tg.zeros(2), x),
+    "fmin": lambda tg, x: -tg.fmin(-x, tg.zeros(2)),
+    "where": lambda tg, x: tg.where(x > 0, x, tg.zeros(2)),
+    "masked_fill": lambda tg, x: x.masked_fill(x < 0, 0.0),
+    "clamp": lambda tg, x: tg.clamp(x, 0.0, 9.0),
+    "clamp from below": lambda tg, x: tg.clamp(x, min=0.0),
+    "clamp from above": lambda tg, x: -tg.clamp(-x, max=0.0),
+    "hardtanh": lambda tg, x: tg.nn.functional.hardtanh(x, 0.0, 9.0),
+    "hardshrink": lambda tg, x: tg.nn.functional.hardshrink(x, 2.0),
+    "softshrink": lambda tg, x: tg.nn.functional.softshrink(x, 2.0),
+    "hardsigmoid": lambda tg, x: tg.nn.functional.hardsigmoid(x - 2.5),
+    "hardswish": lambda tg, x: tg.nn.functional.hardswish(x - 2.5) + 0.0,
+}
+
+
+@pytest.mark.parametrize("name", SELECTING)
+def test_what_is_left_out_has_no_part_in_an_infinite_adjoint(tg, leaf, name):
+    x = leaf([-1.0, 4.0])
+    y = SELECTING[name](tg, x)
+    tg.sqrt(y).sum().backward()
+    alone = leaf([4.0, 4.0])
+    tg.sqrt(SELECTING[name](tg, alone)).sum().backward()
+    assert x.grad.tolist() == [0.0, alone.grad.tolist()[1]]
+
+
+@pytest.mark.parametrize("name", ["max", "min", "median"])
+def test_nor_have_elements_that_are_no_extremes(tg, leaf, name):
+    x = leaf([1.0, 2.0, 3.0])
+    place = {"max": 2, "min": 0, "median": 1}[name]
+    tg.sqrt(getattr(tg, name)(x - (place + 1.0))).backward()
+    assert x.grad.tolist() == [math.inf if k == place else 0.0 for k in range(3)]
+
+
+@pytest.mark.tapegrad_only
+@pytest.mark.parametrize("name", SELECTING)
+def test_compiled_too(tg, name):
+    from tapegrad import jit
+
+    f = lambda x: tg.sqrt(SELECTING[name](tg, x)).sum()
+    x = np.array([-1.0, 4.0])
+    expected = tg.grad(f)(x)
+    assert expected[0] == 0.0
+    np.testing.assert_allclose(jit(tg.grad(f))(x), expected)
+    np.testing.assert_allclose(tg.vmap(tg.grad(f))(x[None])[0], expected)
+    np.testing.assert_allclose(tg.jacobian(tg.grad(f))(x)[0], 0.0)
+
+
 @different
 @pytest.mark.parametrize("name", MASKED)
 def test_a_zero_weight_hides_it_as_well(tg, leaf, name):

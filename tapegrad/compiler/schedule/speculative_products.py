@@ -22,15 +22,14 @@ from tapegrad.kernels import build
 from tapegrad.kernels.codegen.rule_codegen import scalar_form
 
 LEAST = 64  # strong products from which on it pays
+STRONG = ("strong", "exact")
 DOUBLE, TRUTH = np.dtype(np.float64), np.dtype(np.bool_)
 ARITHMETIC = re.compile(r"[-+*/ (){}0-3]+")  # such scalar forms propagate NaN
 
 
 def speculated(nest: Nest, room: Callable[[np.dtype[Any], int], Buffer]) -> Nest | None:
     """The nest with plain products, whose last store says whether to deoptimise."""
-    strong = {
-        t for t, term in enumerate(nest.terms) if term.name == "strong" and _double(nest, term)
-    }
+    strong = {t for t, term in enumerate(nest.terms) if term.name in STRONG and _double(nest, term)}
     if nest.domain or len(strong) < LEAST:
         return None
     terms = [t._replace(name="mul") if k in strong else t for k, t in enumerate(nest.terms)]
@@ -58,7 +57,7 @@ def _watched(nest: Nest, strong: set[int]) -> list[int]:
     reached, passed = set(strong), set()
     for k, term in enumerate(nest.terms):
         given = reached.intersection(term.args)
-        plain = term.name == "strong" or ARITHMETIC.fullmatch(scalar_form(term.name))
+        plain = term.name in STRONG or ARITHMETIC.fullmatch(scalar_form(term.name))
         if given and plain and term.dtype == DOUBLE:
             reached.add(k)
             passed |= given
