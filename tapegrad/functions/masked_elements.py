@@ -16,7 +16,6 @@ from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import div, where
-
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.ops.shape import clone, reshape
 from tapegrad.tensor import Tensor

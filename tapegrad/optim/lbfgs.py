@@ -82,7 +82,7 @@ class LBFGS(Optimizer):
                 f"{options['line_search_fn']!r}"
             )
 
-    def _state_shape(self, p: Tensor) -> tuple[int, ...]:
+    def _state_shape(self, p: Tensor, key: str) -> tuple[int, ...]:
         return (sum(_real_size(p._a) for p in self._parameters()),)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

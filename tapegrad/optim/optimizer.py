@@ -21,6 +21,7 @@ Group = dict[str, Any]
 Params = Iterable[Tensor] | Iterable[Group]
 # The form of a group's updates, and what they are called with by a parameter, its gradient and its
 # state.
+Given = tuple[np.ndarray, np.ndarray, dict[str, Any]]
 WorkOf = Callable[[np.ndarray, np.ndarray, dict[str, Any]], Work]
 Plan = Callable[[Group], tuple[Form, WorkOf]]
 
@@ -164,16 +165,18 @@ class Optimizer:
         >>> w
         tensor(1.5000, requires_grad=True)
         """
-        update, plan = self._fused()
         loss = self._evaluated(closure)
         for group, gathered in self._gathered():
-            form, work_of = plan(group)
-            work = []
-            for p, gradient in gathered:
+            for p, _ in gathered:
                 changed(p)
-                work.append(work_of(p._a, gradient, self.state[p]))
-            update(form, work)
+            self._update(group, [(p._a, gradient, self.state[p]) for p, gradient in gathered])
         return loss
+
+    def _update(self, group: Group, given: list[Given]) -> None:
+        """Change parameters of a group, and their state."""
+        update, plan = self._fused()
+        form, work_of = plan(group)
+        update(form, [work_of(*one) for one in given])
 
     def _fused(self) -> tuple[FusedUpdate, Plan]:
         """The update in one loop, and what plans it for a group; others define `step` itself."""
@@ -285,7 +288,7 @@ class Optimizer:
         array = value._a if isinstance(value, Tensor) else value
         if not isinstance(array, np.ndarray):
             return value
-        expected = self._state_shape(p)
+        expected = self._state_shape(p, key)
         if array.shape != expected:
             raise ValueError(
                 f"{self._name}: `load_state_dict` got `{key}` of shape {array.shape} for a "
@@ -293,8 +296,8 @@ class Optimizer:
             )
         return array.astype(p._a.dtype)
 
-    def _state_shape(self, p: Tensor) -> tuple[int, ...]:
-        """The shape of the arrays in the state of a parameter."""
+    def _state_shape(self, p: Tensor, key: str) -> tuple[int, ...]:
+        """The shape of an array in the state of a parameter."""
         return p._a.shape
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.kernels import build
-from tapegrad.optim import adam, fused_update, rmsprop, sgd
+from tapegrad.optim import adam, asgd, fused_update, rmsprop, rprop, sgd
 from tapegrad.parallel.large_elementwise import SPLIT
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same elements")
@@ -19,6 +19,8 @@ CASES = [
     (adam, "AdamW", {"weight_decay": 0.1}),
     (rmsprop, "RMSprop", {}),
     (rmsprop, "RMSprop", {"momentum": 0.5, "centered": True, "maximize": True}),
+    (asgd, "ASGD", {"t0": 1, "lambd": 0.1, "weight_decay": 0.1}),
+    (rprop, "Rprop", {"maximize": True}),
 ]
 SIZES = [(), (3,), (7, 5), (2 * SPLIT + 3,)]
 
@@ -28,7 +30,7 @@ def patient(monkeypatch):
     """Without loops, and what they are asked for; whether there are any is for a test to say."""
     asked = []
     monkeypatch.setattr(build, "is_compiled", lambda *a, asking: asked.append(asking))
-    for module in (adam, rmsprop, sgd):
+    for module in (adam, asgd, rmsprop, rprop, sgd):
         monkeypatch.setattr(module._update, "_loops", {})
         monkeypatch.setattr(module._update, "_patience", {})
     return asked

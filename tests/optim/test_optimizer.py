@@ -16,6 +16,9 @@ OPTIONS = {
     "Adamax": {"weight_decay": 0.1},
     "NAdam": {"momentum_decay": 0.1},
     "RAdam": {"betas": (0.5, 0.6)},
+    "ASGD": {"t0": 0},
+    "Rprop": {"etas": (0.4, 1.3)},
+    "Adafactor": {"weight_decay": 0.1},
 }
 NAMES = [*OPTIONS, "LBFGS"]
 
@@ -196,6 +199,11 @@ WRONG = [
     ("Adamax", {"betas": (1.0, 0.9)}, r"beta.*0"),
     ("NAdam", {"momentum_decay": -0.1}, "momentum_decay"),
     ("RAdam", {"betas": (0.9, 1.0)}, r"beta.*1"),
+    ("ASGD", {"weight_decay": -0.1}, "weight_decay"),
+    ("Rprop", {"etas": (1.1, 1.2)}, "eta"),
+    ("Adafactor", {"d": 0.5}, r"\bd\b"),
+    ("Adafactor", {"beta2_decay": 0.5}, "beta2_decay"),
+    ("Muon", {}, "(1)"),  # the parameter is no matrix
 ]
 
 

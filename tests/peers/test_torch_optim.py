@@ -63,6 +63,35 @@ MORE = {
         {"lr": 0.1, "decoupled_weight_decay": True},
     ],
 }
+UNLIKE = [  # of which options are others
+    *[
+        ("ASGD", {**more, **options})
+        for more in BOTH
+        for options in (
+            {},
+            {"lr": 0.05, "lambd": 0.1, "alpha": 0.5},
+            {"lr": 0.05, "t0": 3},
+        )
+    ],
+    *[
+        ("Rprop", {**more, **options})
+        for more in ({}, {"maximize": True})
+        for options in (
+            {},
+            {"lr": 0.2, "etas": (0.3, 1.7)},
+            {"lr": 0.1, "step_sizes": (0.05, 0.15)},
+        )
+    ],
+    *[
+        ("Adafactor", {**more, **options})
+        for more in BOTH
+        for options in (
+            {},
+            {"lr": 0.3, "beta2_decay": -0.5, "d": 2.0},
+            {"lr": 2.0, "eps": (0.1, 0.5)},
+        )
+    ],
+]
 LBFGS = [
     {**more, **options}
     for more in ({}, {"line_search_fn": "strong_wolfe"})
@@ -85,6 +114,7 @@ CASES = [
         for more in BOTH
         for options in found
     ],
+    *UNLIKE,
     *[("LBFGS", options) for options in LBFGS],
 ]
 
@@ -135,7 +165,7 @@ def test_steps(name, options):
     np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", *MORE])
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", *MORE, "ASGD"])
 def test_steps_in_float32(name):
     options = {"lr": 0.05, "weight_decay": 0.1}
     ours, theirs = (trained(xp, name, options, "float32") for xp in (tg, torch))
@@ -149,7 +179,8 @@ def test_steps_in_float32(name):
         ("Adam", {"lr": 0.1, "amsgrad": True, "weight_decay": 0.1}),
         ("RMSprop", {"lr": 0.1, "momentum": 0.5, "centered": True}),
         ("Adagrad", {"lr": 0.1, "initial_accumulator_value": 0.1}),
-        *[(name, {"lr": 0.1}) for name in ("Adadelta", "Adamax", "NAdam", "RAdam")],
+        *[(name, {"lr": 0.1}) for name in ("Adadelta", "Adamax", "NAdam", "RAdam", "ASGD")],
+        ("Rprop", {"lr": 0.1}),
         ("LBFGS", {"lr": 0.1, "max_iter": 3}),
     ],
 )
@@ -357,3 +388,28 @@ def test_plateaus(mode, threshold_mode, more):
             rates.append(scheduler.get_last_lr())
         found.append(rates)
     np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"nesterov": False, "momentum": 0.5},
+        {"weight_decay": 0.5, "ns_steps": 3},
+        {"adjust_lr_fn": "match_rms_adamw"},
+        {"ns_coefficients": (2.0, -1.5, 0.5), "eps": 1e-3},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3), (4, 4)])
+def test_muon_is_pytorchs_up_to_bfloat16(options, shape):
+    values = np.random.default_rng(0).normal(size=(6, *shape))
+    found = []
+    for xp in (tg, torch):
+        w = xp.tensor(values[0], requires_grad=True)
+        optimizer = xp.optim.Muon([w], lr=0.1, **options)
+        for g in values[1:]:
+            w.grad = xp.tensor(g)
+            optimizer.step()
+        found.append(np.array(w.tolist()))
+    np.testing.assert_allclose(*found, atol=0.02)
