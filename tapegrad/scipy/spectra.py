@@ -27,7 +27,7 @@ from tapegrad.tensor import Tensor, wrap
 _own = for_tensors("scipy.signal")
 
 
-def _real_line(x: Any, axis: int, name: str) -> tuple[Tensor, int]:
+def real_line(x: Any, axis: int, name: str) -> tuple[Tensor, int]:
     t, d = along_the_end(x, axis, name)
     if t._a.dtype.kind == "c":
         raise TypeError(f"`scipy.signal.{name}` of Tensors takes real signals, got {t.dtype}")
@@ -47,15 +47,34 @@ def welch(
     >>> tg.scipy.signal.welch(x, nperseg=4, window="boxcar", detrend=False)
     (array([0.  , 0.25, 0.5 ]), tensor([0., 0., 4.]))
     """
-    t, d = _real_line(x, axis, "welch")
-    size = t._a.shape[-1]
+    t, d = real_line(x, axis, "welch")
+    weights, step, points = partition("welch", t._a.shape[-1], window, nperseg, noverlap, nfft)
+    if not return_onesided or average != "mean" or scaling not in ("density", "spectrum"):
+        raise TypeError(
+            "`scipy.signal.welch` of Tensors gives the mean of one-sided spectra, with the scaling "
+            f"'density' or 'spectrum'; got return_onesided={return_onesided}, {average!r}, "
+            f"{scaling!r}"
+        )
+    spectra = spectra_of(t, weights, step, points, detrend)
+    found = mean(powers(spectra, weights, fs, scaling, points % 2), -2)
+    return np.fft.rfftfreq(points, 1 / fs), movedim(found, -1, d)
+
+
+def partition(
+    name: str, size: int, window: Any, nperseg: int | None, noverlap: int | None,
+    nfft: int | None, overlap: int = 2,
+) -> tuple[np.ndarray, int, int]:  # fmt: skip
+    """The window of a signal's parts, how far these are apart, and as what they are transformed.
+
+    Unless told, they overlap by one part in `overlap` of their length.
+    """
     if isinstance(window, (str, tuple)):
         count = min(256 if nperseg is None else int(nperseg), size)
         if nperseg is not None and nperseg > size:
             warnings.warn(
-                f"`scipy.signal.welch`: nperseg={nperseg} is more than the signal has: {size} is "
+                f"`scipy.signal.{name}`: nperseg={nperseg} is more than the signal has: {size} is "
                 "used",
-                stacklevel=3,
+                stacklevel=4,
             )
         weights = theirs("scipy.signal", "get_window")(window, count)
     else:
@@ -63,37 +82,43 @@ def welch(
         count = len(weights)
         if nperseg not in (None, count):
             raise ValueError(
-                f"`scipy.signal.welch`: a window of {count} elements is for parts of as many, got "
+                f"`scipy.signal.{name}`: a window of {count} elements is for parts of as many, got "
                 f"nperseg={nperseg}"
             )
-    step = count - (count // 2 if noverlap is None else noverlap)
+    step = count - (count // overlap if noverlap is None else noverlap)
     points = count if nfft is None else nfft
     if not 0 < count <= size or step < 1 or points < count:
         raise ValueError(
-            f"`scipy.signal.welch`: parts of {count} elements, one every {step}, "
+            f"`scipy.signal.{name}`: parts of {count} elements, one every {step}, "
             f"transformed as {points}, do not suit a signal of {size}"
         )
-    if not return_onesided or average != "mean" or scaling not in ("density", "spectrum"):
-        raise TypeError(
-            "`scipy.signal.welch` of Tensors gives the mean of one-sided spectra, with the scaling "
-            f"'density' or 'spectrum'; got return_onesided={return_onesided}, {average!r}, "
-            f"{scaling!r}"
-        )
-    parts = unfold(t, -1, count, step)
+    return weights, step, points
+
+
+def spectra_of(t: Tensor, weights: np.ndarray, step: int, points: int, detrend: Any) -> Tensor:
+    """The transforms of the parts of a signal."""
+    parts = unfold(t, -1, len(weights), step)
     if callable(detrend):
         parts = detrend(parts)
     elif detrend:
         parts = _detrended(parts, detrend)
-    kind = t._a.dtype
-    spectrum = fourier.rfft(parts * wrap(weights.astype(kind)), points, -1)
-    whole = fs * np.sum(weights**2) if scaling == "density" else np.sum(weights) ** 2
-    sides = np.full(points // 2 + 1, 2.0)
+    return fourier.rfft(parts * wrap(weights.astype(t._a.dtype)), points, -1)
+
+
+def powers(spectrum: Tensor, weights: np.ndarray, fs: float, scaling: str, odd: int = 0) -> Tensor:
+    """The power of both sides, one of which is given, for a density or a spectrum."""
+    kind = spectrum.real._a.dtype
+    sides = np.full(spectrum._a.shape[-1], 2.0)
     sides[0] = 1.0
-    if points % 2 == 0:
+    if not odd:
         sides[-1] = 1.0
     power = spectrum.real * spectrum.real + spectrum.imag * spectrum.imag
-    found = mean(power * wrap((sides / whole).astype(kind)), -2)
-    return np.fft.rfftfreq(points, 1 / fs), movedim(found, -1, d)
+    return power * wrap((sides / total(weights, fs, scaling)).astype(kind))
+
+
+def total(weights: np.ndarray, fs: float, scaling: str) -> float:
+    """What the square of a spectrum is divided by."""
+    return float(fs * np.sum(weights**2) if scaling == "density" else np.sum(weights) ** 2)
 
 
 def _detrended(parts: Tensor, kind: Any) -> Tensor:
@@ -113,7 +138,7 @@ def periodogram(
     >>> tg.scipy.signal.periodogram(tg.tensor([1.0, -1.0, 1.0, -1.0]))
     (array([0.  , 0.25, 0.5 ]), tensor([0., 0., 4.]))
     """
-    t, d = _real_line(x, axis, "periodogram")
+    t, d = real_line(x, axis, "periodogram")
     if nfft is not None and nfft < t._a.shape[-1]:
         t, nfft = narrow(t, -1, 0, nfft), None
     found: tuple[np.ndarray, Tensor] = welch(
@@ -165,7 +190,7 @@ def resample(
     """
     if window is not None or domain != "time":
         raise TypeError("`scipy.signal.resample` of Tensors takes no window, and signals in time")
-    line, d = _real_line(x, axis, "resample")
+    line, d = real_line(x, axis, "resample")
     size = line._a.shape[-1]
     shared = min(num, size)
     spectrum = narrow(fourier.rfft(line, None, -1), -1, 0, shared // 2 + 1)
