@@ -220,8 +220,7 @@ def getitem(input: Tensor, key: Any) -> Tensor | ViewRequest:
                 _getitem, input, {"index": index}, r, said, not (r.ndim or _dots(key))
             )
     if unknown_mask(key, input):
-        chosen_later: Any = choose(input, key)
-        return chosen_later  # type: ignore[no-any-return]
+        return choose(input, key)  # type: ignore[return-value]
     alone = one_index(key, input._a.ndim)
     if alone is not None:
         try:

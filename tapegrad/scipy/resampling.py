@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 
 from tapegrad.functions.order_statistics import median
-from tapegrad.functions.quantiles import quantile
-from tapegrad.functions.reductions import amax, amin, mean
 from tapegrad.functions.shapes import movedim, narrow, reshape
 from tapegrad.functions.strided_views import unfold
 from tapegrad.nn.functional import pad
@@ -55,12 +53,19 @@ def _upfirdn(h: Tensor, t: Tensor, up: int, down: int) -> Tensor:
     return found
 
 
-_LEVELS = {
-    "mean": lambda t: mean(t, -1, keepdim=True),
-    "median": lambda t: quantile(t, 0.5, -1, keepdim=True),
-    "maximum": lambda t: amax(t, -1, keepdim=True),
-    "minimum": lambda t: amin(t, -1, keepdim=True),
-}
+def _level(t: Tensor, padtype: str, cval: float | None) -> Any:
+    """What lies beyond the ends of a signal."""
+    known: dict[str, Any] = {
+        "mean": np.mean, "median": np.median, "maximum": np.max, "minimum": np.min,
+    }  # fmt: skip
+    if padtype == "constant":
+        return cval or 0
+    if padtype not in known:
+        raise TypeError(
+            "`scipy.signal.resample_poly` of Tensors: padtype is 'constant', "
+            f"{', '.join(map(repr, known))}, got {padtype!r}"
+        )
+    return known[padtype](t, axis=-1, keepdims=True)
 
 
 @_own
@@ -81,14 +86,9 @@ def resample_poly(
             f"`scipy.signal.resample_poly`: up and down are at least 1, got {up}, {down}"
         )
     up, down = up // math.gcd(up, down), down // math.gcd(up, down)
-    if padtype not in ("constant", *_LEVELS):
-        raise TypeError(
-            "`scipy.signal.resample_poly` of Tensors: padtype is 'constant', "
-            f"{', '.join(map(repr, _LEVELS))}, got {padtype!r}"
-        )
+    level = _level(t, padtype, cval)
     if up == down:
         return movedim(t.clone(), -1, d)
-    level: Any = (cval or 0) if padtype == "constant" else _LEVELS[padtype](t)
     if isinstance(window, (str, tuple)):
         half = 10 * max(up, down)
         firwin = theirs("scipy.signal", "firwin")
