@@ -28,6 +28,7 @@ _own = for_tensors("scipy.signal")
 
 
 def real_line(x: Any, axis: int, name: str) -> tuple[Tensor, int]:
+    """A real signal with the axis that is transformed at the end, and which that was."""
     t, d = along_the_end(x, axis, name)
     if t._a.dtype.kind == "c":
         raise TypeError(f"`scipy.signal.{name}` of Tensors takes real signals, got {t.dtype}")
