@@ -7,7 +7,7 @@ import itertools
 import re
 import threading
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from tapegrad.compiler.schedule.speculative_products import ExactNest
 from tapegrad.compiler.schedule.step_ir import Call, RoutineCall
 from tapegrad.kernels import blas, build
 from tapegrad.parallel import large_elementwise
+from tapegrad.tape.shape_table import Shape
 
 _numbers = itertools.count(1)
 _calls: dict[int, list[Call | ExactNest | RoutineCall]] = {}
@@ -70,13 +71,21 @@ _callback, _share = CALLBACK(_computed), CALLBACK(_divided)
 def _seen(address: int | None, place: Place) -> np.ndarray:
     """The array at an address."""
     dtype = place.buffer.dtype
-    strides = tuple([s * dtype.itemsize for s in place.strides])
-    if 0 in place.shape or address is None:
+    memory, low, strides = _window(place.shape, place.strides, dtype)
+    if memory is None or address is None:
         return np.empty(place.shape, dtype)
-    low = sum(min(0, s * (n - 1)) for s, n in zip(strides, place.shape, strict=True))
-    high = sum(max(0, s * (n - 1)) for s, n in zip(strides, place.shape, strict=True))
-    memory: Any = (ctypes.c_char * (high - low + dtype.itemsize)).from_address(address + low)
-    return np.ndarray(place.shape, dtype, memory, -low, strides)
+    return np.ndarray(place.shape, dtype, memory.from_address(address + low), -low, strides)
+
+
+@lru_cache(1 << 12)
+def _window(shape: Shape, strides: Shape, dtype: np.dtype[Any]) -> tuple[Any, int, Shape]:
+    """The memory that an array spans, if there is any, where it begins, and strides in bytes."""
+    steps = tuple([s * dtype.itemsize for s in strides])
+    if 0 in shape:
+        return None, 0, steps
+    low = sum(min(0, s * (n - 1)) for s, n in zip(steps, shape, strict=True))
+    high = sum(max(0, s * (n - 1)) for s, n in zip(steps, shape, strict=True))
+    return ctypes.c_char * (high - low + dtype.itemsize), low, steps
 
 
 def failure() -> BaseException:
