@@ -13,11 +13,12 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from tapegrad.base.abstract_array import AbstractArray
+from tapegrad.base.dtypes import category
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import div, where
 from tapegrad.functions.reductions import sum as sum_
-from tapegrad.ops.shape import clone, reshape
+from tapegrad.ops.shape import clone, reshape, to
 from tapegrad.tensor import Tensor
 
 
@@ -48,8 +49,18 @@ class MaskedElements(NDArrayOperatorsMixin):
         found = self._elementwise(ufunc, args, ufunc.__name__)
         if out is None:
             return found
-        out[0].whole = found.whole  # ``y[mask] *= 2``
-        return out[0]
+        return out[0]._changed(found.whole, ufunc.__name__)
+
+    def _changed(self, whole: Tensor, name: str) -> MaskedElements:
+        """The same with other values of the same type: what ``x[mask] *= 2`` writes back."""
+        kind, given = self.whole._a.dtype, whole._a.dtype
+        if category(given) > category(kind):
+            raise RuntimeError(
+                f"`{name}` in place: the result type {given} can't be cast to the type {kind} of "
+                "the elements"
+            )
+        self.whole = whole if given == kind else run(to, (whole,), {"dtype": kind})
+        return self
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         added = func in (np.sum, np.mean) and len(args) == 1
