@@ -39,6 +39,33 @@ NEAREST: dict[str, str] = {
     "np.frompyfunc": "the Python function itself, on the whole Tensor, or `tapegrad.vmap` of it",
     "scipy.special.factorial": "`scipy.special.gamma(t + 1)`",
     "scipy.special.comb": "`scipy.special.binom(n, k)`",
+    "scipy.special.huber": "`np.where(np.abs(r) <= d, r**2 / 2, d * (np.abs(r) - d / 2))`",
+    "scipy.special.pseudo_huber": "`d**2 * (np.sqrt(1 + (r / d) ** 2) - 1)`",
+    "scipy.special.cosm1": "`-2 * np.sin(t / 2) ** 2`",
+    "scipy.special.powm1": "`np.expm1(y * np.log(x))`",
+    "scipy.special.chdtr": "`scipy.special.gammainc(v / 2, x / 2)`",
+    "scipy.special.chdtrc": "`scipy.special.gammaincc(v / 2, x / 2)`",
+    "scipy.special.gdtr": "`scipy.special.gammainc(b, a * x)`",
+    "scipy.special.pdtr": "`scipy.special.gammaincc(k + 1, m)`",
+    "scipy.special.bdtr": "`scipy.special.betainc(n - k, k + 1, 1 - p)`",
+    "scipy.special.fdtr": "`scipy.special.betainc(m / 2, n / 2, m * x / (m * x + n))`",
+    "scipy.special.wofz": "`scipy.special.voigt_profile(x, 1, y) * np.sqrt(2 * np.pi)` for the "
+    "real part of `wofz((x + 1j * y) / np.sqrt(2))`",
+    "scipy.special.sindg": "`np.sin(np.deg2rad(t))`",
+    "scipy.special.cosdg": "`np.cos(np.deg2rad(t))`",
+    "scipy.special.spherical_jn": "`np.sqrt(np.pi / (2 * t)) * scipy.special.jv(n + 0.5, t)`",
+    "np.polynomial.polynomial.polyval": "`np.polyval(c[::-1], x)`",
+    **{
+        f"np.polynomial.{module}.{short}val": f"`{short}vander(x, len(c) - 1) @ c` for an array "
+        "`x`: it is linear in the coefficients"
+        for module, short in (
+            ("chebyshev", "cheb"),
+            ("legendre", "leg"),
+            ("hermite", "herm"),
+            ("laguerre", "lag"),
+            ("hermite_e", "herme"),
+        )
+    },
     "scipy.fft": "`tapegrad.scipy.fft`",
     "scipy.linalg.eig": "`np.linalg.eigh(t)`, if the matrix is symmetric, or "
     "`tapegrad.linalg.eig(t)`, whose results are complex",
@@ -116,7 +143,7 @@ def _public(frame: FrameType, module: str) -> str | None:
         name = type(frame.f_locals.get("self")).__name__
         if name in _BRACKETS:
             return _BRACKETS[name]
-    inner = frame.f_locals.get("f")
+    inner = frame.f_locals.get("f") or frame.f_locals.get("fun")
     if name == "wrapper" and callable(inner):  # a decorator of SciPy's asks for the array
         name, module = inner.__name__, inner.__module__
     parts = module.split(".")
