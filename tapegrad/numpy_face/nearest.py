@@ -71,6 +71,18 @@ NEAREST: dict[str, str] = {
     "`tapegrad.linalg.eig(t)`, whose results are complex",
     "scipy.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric, or "
     "`tapegrad.linalg.eigvals(t)`, which is complex",
+    "scipy.linalg.schur": "`np.linalg.eigh(t)`, if the matrix is symmetric, or "
+    "`tapegrad.linalg.eig(t)`: the factors of others are not unique",
+    "scipy.linalg.cosm": "`tapegrad.scipy.linalg.expm(1j * t).real`",
+    "scipy.linalg.sinm": "`tapegrad.scipy.linalg.expm(1j * t).imag`",
+    "scipy.linalg.fractional_matrix_power": "`expm(p * logm(t))` of `tapegrad.scipy.linalg`",
+    "scipy.linalg.signm": "`t @ np.linalg.inv(tapegrad.scipy.linalg.sqrtm(t @ t))`",
+    "scipy.stats.zscore": "`(t - np.mean(t)) / np.std(t)`",
+    "scipy.stats.pearsonr": "`np.corrcoef(x, y)[0, 1]`",
+    **dict.fromkeys(
+        [f"scipy.interpolate.{f}Interpolator" for f in ("Pchip", "Akima1D")],
+        "`tapegrad.scipy.interpolate.CubicSpline`, which is another curve,",
+    ),
     "scipy.integrate.trapezoid": "`np.trapezoid(y, x)`",
     "scipy.sparse": "`A @ t`, `tapegrad.scipy.sparse.csr_array((t, indices, indptr))`",
     "scipy.stats": "`tapegrad.scipy.stats`",

@@ -44,6 +44,28 @@ INSTEAD = {
     "scipy.special.polygamma": (
         lambda t: special.polygamma(1, t), lambda t: tg.scipy.special.polygamma(1, t),
     ),
+    "scipy.linalg.cosm": (
+        lambda t: scipy.linalg.cosm(np.outer(t, t)),
+        lambda t: tg.scipy.linalg.expm(1j * np.outer(t, t)).real,
+    ),
+    "scipy.linalg.sinm": (
+        lambda t: scipy.linalg.sinm(np.outer(t, t)),
+        lambda t: tg.scipy.linalg.expm(1j * np.outer(t, t)).imag,
+    ),
+    "scipy.linalg.fractional_matrix_power": (
+        lambda t: scipy.linalg.fractional_matrix_power(A * t[0], 0.3),
+        lambda t: tg.scipy.linalg.expm(0.3 * tg.scipy.linalg.logm(A * t[0])),
+    ),
+    "scipy.linalg.signm": (
+        lambda t: scipy.linalg.signm(A - 8 * t[0] * np.eye(2)),
+        lambda t: (A - 8 * t[0] * np.eye(2)) @ np.linalg.inv(
+            tg.scipy.linalg.sqrtm((A - 8 * t[0] * np.eye(2)) @ (A - 8 * t[0] * np.eye(2)))
+        ),
+    ),
+    "scipy.stats.zscore": (scipy.stats.zscore, lambda t: (t - np.mean(t)) / np.std(t)),
+    "scipy.stats.pearsonr": (
+        lambda t: scipy.stats.pearsonr(t, KNOTS)[0], lambda t: np.corrcoef(t, KNOTS)[0, 1],
+    ),
     "scipy.special.huber": (
         lambda t: special.huber(0.4, t),
         lambda t: np.where(np.abs(t) <= 0.4, t**2 / 2, 0.4 * (np.abs(t) - 0.2)),
@@ -272,3 +294,10 @@ def test_scipys_functions_never_lose_a_derivative(name, transform):
     """What makes arrays raises in every mode; nothing comes out as a constant."""
     with pytest.raises((RuntimeError, TypeError)):
         TRANSFORMS[transform](lambda x: OF_SCIPY[name](x).sum())(A)
+
+
+@pytest.mark.parametrize("spline", ["PchipInterpolator", "Akima1DInterpolator"])
+def test_curves_that_are_not_linear_in_the_values_are_not_called_so(spline):
+    t = tg.tensor(V, requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"CubicSpline`, which is another curve, instead"):
+        getattr(scipy.interpolate, spline)(KNOTS, t)
