@@ -36,11 +36,10 @@ def unknown_mask(key: Any, x: Tensor) -> bool:
 class MaskedElements(NDArrayOperatorsMixin):
     """The elements of `whole` that a mask chooses, for elementwise functions and sums."""
 
-    __slots__ = ("key", "mask", "version", "whole")
+    __slots__ = ("mask", "whole")
 
-    def __init__(self, whole: Tensor, mask: Tensor, key: Tensor, version: int) -> None:
+    def __init__(self, whole: Tensor, mask: Tensor) -> None:
         self.whole, self.mask = whole, mask
-        self.key, self.version = key, version  # what the mask is a copy of, and when
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None)
@@ -79,17 +78,18 @@ class MaskedElements(NDArrayOperatorsMixin):
         wholes = []
         for arg in args:
             if isinstance(arg, MaskedElements):
-                if not arg.chosen_by(self.key, self.version):
+                if not arg.chosen_by(self.mask):
                     self.refuse(f"`{name}` of what two masks choose")
                 arg = arg.whole
             elif np.ndim(arg) > below:
                 self.refuse(f"`{name}` with an array of shape {np.shape(arg)}")
             wholes.append(arg)
-        return MaskedElements(function(*wholes), self.mask, self.key, self.version)
+        return MaskedElements(function(*wholes), self.mask)
 
-    def chosen_by(self, key: Tensor, version: int) -> bool:
+    def chosen_by(self, mask: Tensor) -> bool:
         """Whether it is these elements that a mask chooses."""
-        return self.key is key and self.version == version
+        own: Any = self.mask
+        return bool(own.same_values(mask))
 
     def sum(self) -> Tensor:
         """The sum of all elements."""
@@ -128,13 +128,13 @@ class MaskedElements(NDArrayOperatorsMixin):
 def choose(x: Tensor, key: Tensor) -> MaskedElements:
     """``x[key]``, a copy."""
     whole, mask = (run(clone, (t,), {}) for t in (x, key))
-    return MaskedElements(whole, mask, key, key._version)
+    return MaskedElements(whole, mask)
 
 
 def merged(target: Tensor, key: Tensor, value: Any) -> Tensor:
     """What ``target[key] = value`` makes of the target."""
     if isinstance(value, MaskedElements):
-        if not value.chosen_by(key, key._version):
+        if not value.chosen_by(key):
             value.refuse("`x[mask] = values` of what another mask chooses")
         value = value.whole
     elif np.ndim(value) > target._a.ndim - key._a.ndim:

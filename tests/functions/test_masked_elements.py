@@ -53,7 +53,22 @@ def chosen_again(x):
     return np.sum(y**2)
 
 
-PROGRAMS = [changed_in_place, computed_with_each, reduced, of_rows, a_copy, chosen_again]
+def masks_without_a_name(x):
+    y = x * 2.0
+    y[y > 0] = np.sqrt(y[y > 0]) * x[0]
+    y[~(x > 0)] = x[~(x > 0)] ** 2
+    return np.sum(y**2)
+
+
+PROGRAMS = [
+    masks_without_a_name,
+    changed_in_place,
+    computed_with_each,
+    reduced,
+    of_rows,
+    a_copy,
+    chosen_again,
+]
 
 
 @pytest.mark.parametrize("f", PROGRAMS)
@@ -84,7 +99,15 @@ def of_a_changed_mask(x):
 
 def of_two_masks(x):
     y = x * 1.0
-    y[y > 0] = x[x > 0]
+    y[y > 0.5] = x[x > 0]
+    return y
+
+
+def of_a_mask_that_moves(x):
+    y = x * 1.0
+    kept = y[y > 0]
+    y[0] = -1.0
+    y[y > 0] = kept
     return y
 
 
@@ -103,6 +126,7 @@ def written_from_an_array(x):
 REFUSED = [
     of_a_changed_mask,
     of_two_masks,
+    of_a_mask_that_moves,
     of_an_array,
     written_from_an_array,
     lambda x: x[x > 0],
