@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.core import Op, Spec
+from tapegrad.ops.shape import clone
 from tapegrad.tape.shape_table import Shape
 
 
@@ -228,3 +229,19 @@ def check(graph: Graph) -> None:
             assert node.value.shape == node.shape, f"%{position}: a constant of another shape"
     for position in (*graph.inputs, *graph.roots()):
         assert 0 <= position < len(graph.nodes), f"%{position} does not exist"
+
+
+def same_record(nodes: list[Node], a: int, b: int, depth: int = 8) -> bool:
+    """Whether two records are one operation on the same records, copies aside."""
+    while nodes[a].op is clone:
+        a = nodes[a].args[0]
+    while nodes[b].op is clone:
+        b = nodes[b].args[0]
+    x, y = nodes[a], nodes[b]
+    if a == b:
+        return True
+    if x.op is not y.op or x.params or y.params or len(x.args) != len(y.args) or not depth:
+        return False
+    if x.op is None:
+        return x.value is not None and y.value is not None and np.array_equal(x.value, y.value)
+    return all(same_record(nodes, *pair, depth - 1) for pair in zip(x.args, y.args, strict=True))

@@ -12,7 +12,7 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.abstract_array import AbstractArray, filler
 from tapegrad.base.call_site import line_of, user_place, users
 from tapegrad.base.size import Size
-from tapegrad.compiler.ir.graph import Node
+from tapegrad.compiler.ir.graph import Node, same_record
 from tapegrad.compiler.trace import control_flow
 from tapegrad.compiler.trace.backward import swept
 from tapegrad.compiler.trace.custom_functions import applied
@@ -250,22 +250,6 @@ def _operator(name: str, op: Op, flipped: bool) -> Callable[[Any, Any], Any]:
     return method
 
 
-def _same(nodes: list[Node], a: int, b: int, depth: int = 8) -> bool:
-    """Whether two records are one operation on the same records, copies aside."""
-    while nodes[a].op is clone:
-        a = nodes[a].args[0]
-    while nodes[b].op is clone:
-        b = nodes[b].args[0]
-    x, y = nodes[a], nodes[b]
-    if a == b:
-        return True
-    if x.op is not y.op or x.params or y.params or len(x.args) != len(y.args) or not depth:
-        return False
-    if x.op is None:
-        return x.value is not None and y.value is not None and np.array_equal(x.value, y.value)
-    return all(_same(nodes, *pair, depth - 1) for pair in zip(x.args, y.args, strict=True))
-
-
 class Traced(Lifted):
     """A Tensor whose value is known when the compiled program runs."""
 
@@ -366,7 +350,7 @@ class Traced(Lifted):
         """Whether another Tensor is made by the same operations on the same records."""
         if type(other) is not Traced or other.its_trace is not self.its_trace:
             return False
-        return _same(self.its_trace.nodes, self.position, other.position)
+        return same_record(self.its_trace.nodes, self.position, other.position)
 
     def computed(self) -> Tensor:
         """That value."""
