@@ -276,7 +276,7 @@ class Call:
     ) -> None:  # fmt: skip
         self.program, self.directions = program, directions
         written = program.written
-        args = [marshalling.copied(x) if k in written else x for k, x in enumerate(args)]
+        args = [marshalling.copied(x, True) if k in written else x for k, x in enumerate(args)]
         kinds, followed = program.request.kinds, program.followed
         self.kept: list[Any] = [args]
         flat = marshalling.flat

@@ -45,20 +45,23 @@ def overlaps_itself(x: Array) -> bool:
     return bool(high - low < x.size * x.itemsize)
 
 
-def copied(x: Any) -> Any:
-    """An argument whose arrays, records and containers are copies, as deep as they go."""
+def copied(x: Any, written: bool = False) -> Any:
+    """An argument whose arrays, records and containers are copies, as deep as they go.
+
+    Objects of `jitclass` have no copy; one that is `written` into is refused.
+    """
     if isinstance(x, np.ndarray | np.void):
         return x.copy()
     if isinstance(x, tuple):
-        parts = [copied(part) for part in x]
+        parts = [copied(part, written) for part in x]
         return x._make(parts) if hasattr(x, "_make") else tuple(parts)
     if isinstance(x, Dict | List):
         made: Any = x.copy()
         if not isinstance(_held_by(x), types.Number | types.Boolean | types.UnicodeType):
             for key, value in x.items() if isinstance(x, Dict) else enumerate(x):
-                made[key] = copied(value)
+                made[key] = copied(value, written)
         return made
-    if isinstance(getattr(x, "_numba_type_", None), types.ClassInstanceType):
+    if written and isinstance(getattr(x, "_numba_type_", None), types.ClassInstanceType):
         name = type(x).__name__
         raise Unsupported(
             f"a function that writes into its argument, a `{name}`, which has no copy"

@@ -311,8 +311,15 @@ def test_objects_that_are_written_are_refused():
 
     counter = Counter()
     assert tg.grad(read)(2.0, counter) == 3.0
-    with pytest.raises(NotImplementedError, match="a `Counter`, which has no copy"):
-        tg.grad(counted)(2.0, counter)
+    value, pullback = tg.vjp(read, 2.0, counter)
+    assert (value, *pullback(1.0)) == (6.0, 3.0, None)
+    assert tg.linearize(read, 2.0, counter)[1](0.5, None) == 1.5
+    x = tg.tensor(2.0, requires_grad=True)
+    read(x, (counter,)[0]).backward()
+    assert x.grad == 3.0
+    for transform in (tg.grad(counted), lambda *args: tg.vjp(counted, *args)):
+        with pytest.raises(NotImplementedError, match="a `Counter`, which has no copy"):
+            transform(2.0, counter)
     assert counter.count == 3.0
 
 
