@@ -16,8 +16,8 @@ def sink_divisor_checks(function: Function) -> None:
     """Take the checks out of innermost loops of which the number of trips is known."""
     for loop in function.loops:
         checks = [
-            v for b in function.blocks if b in loop.blocks and dominates(b, loop.latch)
-            for v in b.instructions if _is_of_divisor(v)
+            v for b in sorted(loop.blocks, key=lambda b: b.index)
+            for v in b.instructions if _is_of_divisor(v) and dominates(b, loop.latch)
         ]  # fmt: skip
         if checks and _may_go_on(loop):
             _take_out(function, loop, checks)

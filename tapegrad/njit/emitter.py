@@ -319,7 +319,7 @@ class Emitter:
     def _alias(self, scope: Any) -> str:
         """Say that memory of different scopes is not the same."""
         k = self._scopes.setdefault(scope, len(self._scopes))
-        return f", !alias.scope !{_SET + k}, !noalias !{_OTHERS + k}"
+        return f", !tbaa !{_ACCESS + k}"
 
     def allocate(
         self, count: Any, element: str, zeroed: bool, otherwise: str, moves: bool = True
@@ -549,18 +549,16 @@ class Emitter:
         return found
 
     def _metadata(self) -> str:
-        count = len(self._scopes)
         lines = [
-            f"!{_DOMAIN} = distinct !{{!{_DOMAIN}}}",
+            f'!{_MEMORY} = !{{!"memory"}}',
             f'!{_LIKELY} = !{{!"branch_weights", i32 2000, i32 1}}',
             f'!{_UNLIKELY} = !{{!"branch_weights", i32 1, i32 2000}}',
         ]
-        for k in range(count):
-            others = ", ".join(f"!{_SCOPE + j}" for j in range(count) if j != k)
+        # Memory of each class is one "type": lists of scopes would be as long as there are classes.
+        for k in range(len(self._scopes)):
             lines += [
-                f"!{_SCOPE + k} = distinct !{{!{_SCOPE + k}, !{_DOMAIN}}}",
-                f"!{_SET + k} = !{{!{_SCOPE + k}}}",
-                f"!{_OTHERS + k} = !{{{others}}}",
+                f'!{_CLASS + k} = !{{!"class {k}", !{_MEMORY}}}',
+                f"!{_ACCESS + k} = !{{!{_CLASS + k}, !{_CLASS + k}, i64 0}}",
             ]
         lines.append(f'!{_LOOP} = !{{!"llvm.loop.unroll.runtime.disable"}}')
         loops = [_LOOP + k for k in range(1, self._repeated + 1)]
@@ -569,5 +567,5 @@ class Emitter:
 
 
 # Numbers of metadata.
-_DOMAIN, _LIKELY, _UNLIKELY, _LOOP = 1_000_000, 1_000_001, 1_000_002, 5_000_000
-_SCOPE, _SET, _OTHERS = 2_000_000, 3_000_000, 4_000_000
+_MEMORY, _LIKELY, _UNLIKELY, _LOOP = 1_000_000, 1_000_001, 1_000_002, 5_000_000
+_CLASS, _ACCESS = 2_000_000, 3_000_000

@@ -161,8 +161,12 @@ class ControlFlow:
         bodies = self._bodies()
         by_size = sorted(bodies, key=lambda h: len(bodies[h]))
         edges = [(b, s) for b in self.blocks for s in b.successors]
+        around: dict[Block, list[Block]] = {b: [] for b in self.blocks}
+        for header in by_size:
+            for block in bodies[header]:
+                around[block].append(header)
         for block, target in edges:
-            left = [h for h in by_size if block in bodies[h] and target not in bodies[h]]
+            left = [h for h in around[block] if target not in bodies[h]]
             previous = block
             for header in left:
                 leaving = self._new(target)
@@ -181,9 +185,9 @@ class ControlFlow:
                 block.loop = block.loop or loop
             (loop.preheader,) = [p for p in header.predecessors if p not in loop.blocks]
             (loop.latch,) = [p for p in header.predecessors if p in loop.blocks]
-        for k, header in enumerate(by_size):
-            outer = [h for h in by_size[k + 1 :] if header in bodies[h]]
-            loops[header].parent = loops[outer[0]] if outer else None
+        for header in by_size:
+            for inner in bodies[header] & loops.keys() - {header}:
+                loops[inner].parent = loops[inner].parent or loops[header]
         for header in reversed(by_size):
             loop = loops[header]
             loop.depth = 1 + (loop.parent.depth if loop.parent else 0)

@@ -10,12 +10,13 @@ one, computes what the first of its lanes does and adds nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import cached_property
 
 from tapegrad.compiler.llvm.scalar_ops import calls
 from tapegrad.njit.if_conversion import Branch, branch_of, convert
 from tapegrad.njit.own_places import OwnPlaces
 from tapegrad.njit.partials import is_row
-from tapegrad.njit.private_memory import PrivateMemory
+from tapegrad.njit.private_memory import PrivateMemory, Uses
 from tapegrad.njit.tabulation import Invariant, invariant_in, loops_around, tabulated
 from tapegrad.njit.three_address_code import FLOATS
 from tapegrad.njit.trip_order import distance
@@ -34,28 +35,19 @@ def vectorize_outer_loops(function: Function) -> None:
     """Vectorise the outermost loops that can be."""
     done: set[Loop] = set()
     function.lanes = 2 * LANES if _is_short(function) else LANES
-    readers = _readers(function)
+    uses = Uses(function)
     for loop in sorted(function.loops, key=lambda x: x.depth):
         if loop.parent in done:
             done.add(loop)
-        elif (found := _OuterLoop(function, loop, readers)).usable():
+        elif (found := _OuterLoop(function, loop, uses)).usable():
             filled = {x for one in found.packed.values() if (x := tabulated(function, one))}
             function.number_positions()
-            readers = _readers(function)
-            if not filled or (found := _OuterLoop(function, loop, readers, filled)).usable():
+            uses = Uses(function)
+            if not filled or (found := _OuterLoop(function, loop, uses, filled)).usable():
                 found.vectorize()
-                readers = _readers(function)
+                uses = Uses(function)
                 done.add(loop)
     function.number_positions()
-
-
-def _readers(function: Function) -> dict[Value, list[Value]]:
-    """By each value, those of which it is an operand."""
-    found: dict[Value, list[Value]] = {}
-    for v in function.all_values():
-        for a in v.args:
-            found.setdefault(a, []).append(v)
-    return found
 
 
 def _is_short(function: Function) -> bool:
@@ -69,11 +61,10 @@ class _OuterLoop:
     """A loop, and what is known of the values in it."""
 
     def __init__(
-        self, function: Function, loop: Loop, readers: dict[Value, list[Value]],
-        filled: Collection[Loop] = (),
-    ) -> None:  # fmt: skip
-        self.function, self.loop, self.readers, self.filled = function, loop, readers, filled
-        self.blocks = [b for b in function.blocks if b in loop.blocks]  # in order
+        self, function: Function, loop: Loop, uses: Uses, filled: Collection[Loop] = ()
+    ) -> None:
+        self.function, self.loop, self.uses, self.filled = function, loop, uses, filled
+        self.readers = uses.readers
         self.varying: set[Value] = set()
         self.branches: dict[Block, Branch] = {}
         self.sums: dict[Value, dict[Value, Value]] = {}  # by the phi: additions in a row, terms
@@ -92,11 +83,11 @@ class _OuterLoop:
             return False
         of, stores = self.function.alias_class, [v for v in self._instructions() if v.op == "store"]
         written = dict.fromkeys(of(v.args[0]) for v in stores)
-        memories = [PrivateMemory(self.function, self.loop, x) for x in written]
+        memories = [PrivateMemory(self.function, self.loop, x, self.uses) for x in written]
         self.private = [x for x in memories if x.usable]
         self._mark()
         self.own = [
-            OwnPlaces(self.function, self.loop, x.memory, self.varying)
+            OwnPlaces(self.loop, self.uses.accesses[x.memory], self.varying)
             for x in memories if not x.usable
         ]  # fmt: skip
         if not all(x.usable for x in self.own):
@@ -113,10 +104,14 @@ class _OuterLoop:
         self.condition, (_, self.after) = header.operands[0], self._arguments(loop.number)
         if set(header.instructions) != {self.condition, self.after}:
             return False
-        inside = [v for b in self.blocks for v in b.instructions]
         return header.successors[0].predecessors == [header] and all(
-            v.op in ALLOWED or is_row(v.op) for v in inside
+            v.op in ALLOWED or is_row(v.op) for b in loop.blocks for v in b.instructions
         )
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The blocks in order."""
+        return [b for b in self.function.blocks if b in self.loop.blocks]
 
     def _arguments(self, phi: Value) -> tuple[Value, Value]:
         """What a phi of the header is before the loop, and after a trip."""

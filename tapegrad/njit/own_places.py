@@ -6,28 +6,22 @@ rows, no other one does, as long as a row is no shorter than the loop.  That is 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-from tapegrad.njit.values import Function, Loop, Value
+from tapegrad.njit.values import Loop, Value
 
 
 class OwnPlaces:
-    """The memory of a class that a loop writes into.
+    """The memory of a class that a loop writes into, by what reads and writes it anywhere.
 
     It is `usable` where every access in the loop is to an element that is as far from the
     beginning of a row as the trip is from the first one.  `row` is the length of a row; None where
     there is one row alone.
     """
 
-    def __init__(
-        self, function: Function, loop: Loop, memory: Value, varying: Collection[Value]
-    ) -> None:
+    def __init__(self, loop: Loop, accesses: Iterable[Value], varying: Collection[Value]) -> None:
         self.loop, self.varying = loop, varying
-        self.accesses = [
-            v for v in function.instructions()
-            if v.op in ("load", "store") and v.block in loop.blocks
-            and function.alias_class(v.args[0]) is memory
-        ]  # fmt: skip
+        self.accesses = [v for v in accesses if v.block in loop.blocks]
         self.stores = [v for v in self.accesses if v.op == "store"]
         self.row: Value | None = None
         self.usable = self._find()

@@ -5,6 +5,22 @@ from __future__ import annotations
 from tapegrad.njit.values import Function, Loop, Value, dominates
 
 
+class Uses:
+    """By each value, those of which it is an operand; by the class of memory, what is of it."""
+
+    def __init__(self, function: Function) -> None:
+        self.readers: dict[Value, list[Value]] = {}
+        self.accesses: dict[Value, list[Value]] = {}  # loads and stores
+        self.pointers: dict[Value, list[Value]] = {}
+        for v in (*function.all_values(), *function.parameters):
+            for a in v.args:
+                self.readers.setdefault(a, []).append(v)
+            if v.op in ("load", "store"):
+                self.accesses.setdefault(function.alias_class(v.args[0]), []).append(v)
+            if v.type == "ptr":
+                self.pointers.setdefault(function.alias_class(v), []).append(v)
+
+
 class PrivateMemory:
     """An array that a loop writes into: memory of a class.
 
@@ -13,15 +29,9 @@ class PrivateMemory:
     an element just written.
     """
 
-    def __init__(self, function: Function, loop: Loop, memory: Value) -> None:
+    def __init__(self, function: Function, loop: Loop, memory: Value, uses: Uses) -> None:
         self.function, self.loop, self.memory = function, loop, memory
-        of = function.alias_class
-        accesses = [
-            v for v in function.instructions()
-            if v.op in ("load", "store") and of(v.args[0]) is memory
-        ]  # fmt: skip
-        pointers = [v for v in function.all_values() if v.type == "ptr" and of(v) is memory]
-        pointers += [v for v in function.parameters if v.type == "ptr" and of(v) is memory]
+        accesses, pointers = uses.accesses.get(memory, []), uses.pointers[memory]
         self.allocations = [v for v in pointers if v.op == "alloc"]
         self.moved = [v for v in pointers if v.op == "gep"]
         self.accesses = [v for v in accesses if v.home in loop.blocks]

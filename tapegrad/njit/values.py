@@ -190,7 +190,7 @@ class Function:
     @property
     def last(self) -> Block:
         """The block that returns."""
-        return next(b for b in self.blocks if b.terminator == "ret")
+        return next(b for b in reversed(self.blocks) if b.terminator == "ret")
 
     @property
     def results(self) -> list[Value]:

@@ -142,6 +142,21 @@ class _Compilation:
                 build.binding().add_symbol(name, library.get_pointer_to_function(name))
         return found, (library, env, self.statement)
 
+    def _compile_called(self) -> dict[Any, Any]:
+        """The signatures of calls, whose functions are compiled, and not only typed, by this."""
+        s, found = self.statement, dict(self.statement.calls)
+        for e in (getattr(one, "value", None) for one in s.body):
+            if isinstance(e, ir.Expr) and e.op == "call" and e in found:
+                args = [s.types[a.name] for a in e.args]
+                args += [] if e.vararg is None else s.types[e.vararg.name]
+                keywords = {name: s.types[v.name] for name, v in e.kws}
+                f = s.types[e.func.name]
+                f = f.instance_type if isinstance(f, types.TypeRef) else f
+                one = self.context.typing_context.resolve_function_type(f, args, keywords)
+                if one is not None and one.args != found[e].args:
+                    found[e] = one
+        return found
+
     def _lower(self, library: Any) -> tuple[Any, Any]:
         """The statement as a function in Numba's calling convention."""
         s, loc = self.statement, self.statement.body[0].loc
@@ -164,8 +179,8 @@ class _Compilation:
         )
         postproc.PostProcessor(function).run(emit_dels=True)
         described = funcdesc.PythonFunctionDescriptor.from_specialized_function(
-            function, known, self.result, s.calls, mangler=self.context.mangler, inline=False,
-            noalias=False, abi_tags=[],
+            function, known, self.result, self._compile_called(), mangler=self.context.mangler,
+            inline=False, noalias=False, abi_tags=[],
         )  # fmt: skip
         with self.context.push_code_library(library):
             lower = Lower(self.context, library, described, function, metadata={})

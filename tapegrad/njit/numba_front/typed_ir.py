@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
@@ -15,6 +16,7 @@ from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import Dispatcher
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import AnnotateTypes
+from numba.core.typing import templates
 from numba.core.unsafe import eh
 from numba.core.untyped_passes import ExtractByteCode
 
@@ -104,7 +106,12 @@ def _annotation(f: Any, function: Callable[..., Any], kinds: Kinds) -> Any:
         # It may have been loaded from Numba's cache, or have loops that were made parallel.
         if not isinstance(found, str) and not any(map(_parallel, found.blocks.values())):
             return found
-    return _front_end(function, kinds)
+    return _front_end(function, kinds, _declared(f))[0]
+
+
+def _declared(f: Any) -> tuple[tuple[str, NumbaType], ...]:
+    """The types that the user has declared for variables (`locals=`)."""
+    return tuple(f.locals.items()) if isinstance(f, Dispatcher) else ()
 
 
 def _parallel(block: NumbaIR) -> bool:
@@ -198,46 +205,105 @@ class _FrontEnd(compiler.CompilerBase):
 
 
 @contextmanager
-def _calls_typed_once(context: Any) -> Iterator[None]:
-    """Have a typing context find the signature of a builtin once for the types of its arguments.
+def _replaced(target: Any, **attributes: Any) -> Iterator[None]:
+    """Have attributes of an object, or a class, for a time."""
+    before = {name: vars(target)[name] for name in attributes if name in vars(target)}
+    for name, value in attributes.items():
+        setattr(target, name, value)
+    try:
+        yield
+    finally:
+        for name in attributes:
+            if name in before:
+                setattr(target, name, before[name])
+            else:
+                delattr(target, name)
 
-    Operators have a hundred signatures and overloads, which Numba tries in order at each call.
+
+_COMPILED: dict[str, Any] = {
+    name: getattr(Dispatcher, name) for name in ("get_call_template", "get_overload")
+}
+
+
+def _typed_template(self: Any, args: Any, keywords: Any) -> Any:
+    """What `get_call_template` of a function gives, which is not compiled for that.
+
+    One that calls itself with other types is: Numba looks at the code of that.
+    """
+    own = self._compiler.pipeline_class is not compiler.Compiler
+    if not self._can_compile or self.is_compiling or own:
+        return _COMPILED["get_call_template"](self, args, keywords)
+    signature, args = self._compiler.fold_argument_types(args, keywords)
+    known = self.nopython_signatures
+    if tuple(args) not in self.overloads:
+        with self._compiling_counter:
+            result = _front_end(self.py_func, tuple(args), _declared(self))[1]
+        known.append(templates.signature(result, *args))
+    name = self.py_func.__name__
+    return templates.make_concrete_template(name, name, known), signature, args, {}
+
+
+def _entry_point(self: Any, args: Any) -> Any:
+    """What `get_overload` of a function gives: nothing, where it is not compiled."""
+    compiled = self.overloads.get(tuple(args))
+    return None if compiled is None else compiled.entry_point
+
+
+@contextmanager
+def _callees_typed_alone(context: Any) -> Iterator[None]:
+    """Have Numba find the types of what calls give without compiling the functions.
+
+    It compiles them to machine code for that, NumPy's that are written in its own language, too;
+    the front end is enough.  Where it compiles in between, it does so as always.  Operators have a
+    hundred signatures and overloads, which it tries in order at each call: here that is done once
+    for the types of their arguments.
     """
     known: dict[Any, Any] = {}
-    resolve, inner = context.resolve_function_type, "resolve_function_type" in vars(context)
+    resolve, core = context.resolve_function_type, compiler.CompilerBase._compile_core
 
     def resolved(function: Any, args: Any, keywords: Any) -> Any:
         if not isinstance(function, types.Function):
             return resolve(function, args, keywords)
         key = function, tuple(args), tuple(dict(keywords).items())
         if key not in known:
+            compiled = dict(function._impl_keys)
             known[key] = resolve(function, args, keywords)
+            # What is not compiled is not to be found where Numba generates code.
+            function._impl_keys.clear()
+            function._impl_keys.update(compiled)
         return known[key]
 
-    context.resolve_function_type = resolved
-    try:
+    def compiled_core(pipeline: Any) -> Any:
+        always = functools.partial(type(context).resolve_function_type, context)
+        with _replaced(context, resolve_function_type=always), _replaced(Dispatcher, **_COMPILED):
+            return core(pipeline)
+
+    typed = {"get_call_template": _typed_template, "get_overload": _entry_point}
+    with (
+        _replaced(context, resolve_function_type=resolved),
+        _replaced(Dispatcher, **typed),
+        _replaced(compiler.CompilerBase, _compile_core=compiled_core),
+    ):
         yield
-    finally:
-        del context.resolve_function_type
-        if inner:  # Numba compiles for another one
-            context.resolve_function_type = resolve
 
 
-@lru_cache(maxsize=256)
-def _front_end(function: Callable[..., Any], kinds: Kinds) -> Any:
-    """Byte code, Numba's own SSA, types."""
+@lru_cache(maxsize=1024)
+def _front_end(
+    function: Callable[..., Any], kinds: Kinds, declared: tuple[tuple[str, NumbaType], ...]
+) -> tuple[Any, NumbaType]:
+    """Byte code, Numba's own SSA, types; and that of the result."""
     target = registry.cpu_target
     flags: Any = compiler.Flags()
     flags.nrt = True
     with global_compiler_lock:
         pipeline = _FrontEnd(
-            target.typing_context, target.target_context, None, kinds, None, flags, {}
+            target.typing_context, target.target_context, None, kinds, None, flags, dict(declared)
         )
         state = pipeline.state
         state.func_id = bytecode.FunctionIdentity.from_function(function)
         ExtractByteCode().run_pass(state)
         state.lifted, state.lifted_from = (), None
-        with _calls_typed_once(target.typing_context), ConfigStack().enter(flags.copy()):
+        with _callees_typed_alone(target.typing_context), ConfigStack().enter(flags.copy()):
             for passes in pipeline.define_pipelines():
                 passes.run(state)
-    return state.type_annotation
+    return state.type_annotation, state.return_type
