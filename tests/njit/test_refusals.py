@@ -149,13 +149,6 @@ def complex_numbers(x):
     return np.arcsinh(x * 1j).real
 
 
-def tries(x):
-    try:
-        return x * x
-    except Exception:
-        return x
-
-
 def iterator_shared(x):
     pairs = enumerate((x, x * x))
     s = 0.0
@@ -179,7 +172,6 @@ REASONS = {
     appends_to_part_of_a_tuple: "`append` of a list that a tuple or a result of a call may hold",
     repeats_in_place: "`imul` of a list, in its place",
     gradient_inside: "a gradient that is called in it: call it from Python",
-    tries: "`try`: let exceptions be raised",
     compares_lists: "the operator `eq` on a list",
     list_of_arrays: "a list of array(float64, 1d, C)",
     builds_dict: "a dictionary",

@@ -106,7 +106,7 @@ class Inlining(Iteration):
                 inner.copy(value, name)
             inner.current.end("jump", (), after.label)
 
-        start = self.translate(self.code, typed, args, done, self.depth + 1)
+        start = self.translate(self.code, typed, args, done, self.depth + 1, self.unwind)
         entry.end("jump", (), start.label)
         self.current = after
         if not found:

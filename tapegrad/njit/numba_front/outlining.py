@@ -17,7 +17,7 @@ from tapegrad.njit.numba_front.components import array_of, components, is_opaque
 from tapegrad.njit.numba_front.lists import Lists
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.outlined_code import Statement, outlined
-from tapegrad.njit.numba_front.typed_ir import TRYING
+from tapegrad.njit.numba_front.typed_ir import TRY, TRYING
 from tapegrad.njit.numba_front.writer import Found, Operands
 from tapegrad.njit.three_address_code import Call, Operand, Unsupported
 
@@ -146,6 +146,10 @@ class Outlining(Lists):
         once: bool, detached: bool = False,
     ) -> Operands:  # fmt: skip
         """The words that a call gives; `once`: it is made at the beginning of the function."""
+        if self.unwind is not None and not once:
+            error = Unsupported(f"{TRY}: what Numba compiles by itself is not handled")
+            error.explains = True
+            raise error
         found = outlined(statement)
         call = Call(*found, writes, effects, refusal, detached)
         here = self.current

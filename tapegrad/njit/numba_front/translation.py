@@ -23,8 +23,8 @@ from tapegrad.njit.numba_front.components import (
     scalar,
     tuple_like,
 )
+from tapegrad.njit.numba_front.exceptions import Exceptions
 from tapegrad.njit.numba_front.iteration import INDEXED_ITERATORS
-from tapegrad.njit.numba_front.lapack_factors import LapackFactors
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import is_index
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
@@ -56,7 +56,7 @@ _REASONS = {
 }
 
 
-class Translation(LapackFactors):
+class Translation(Exceptions):
     """The code of one typed function."""
 
     def write(self) -> CodeBlock:
@@ -65,6 +65,7 @@ class Translation(LapackFactors):
         if self.typed.is_library:
             self.prefix = f"${self.prefix}"  # its names are not the user's
         self.find_growing()
+        self.find_tries()
         self.optional = {
             name: t for name, t in self.typed.types.items()
             if isinstance(t, types.Optional) and not is_opaque(t)
@@ -76,10 +77,14 @@ class Translation(LapackFactors):
         for k in sorted(blocks):
             self.current, self.at = self.labels[k], k
             self.pending: dict[str, Callable[[], None]] = {}
-            for s in blocks[k].body:
+            self.trying = self.in_try.get(k, False)
+            for n, s in enumerate(blocks[k].body):
                 if not self.typed.is_library:
                     self.code.line = SourceLine(self.typed.name, s.loc.filename, s.loc.line)
-                self._written_or_outlined(s)
+                if self.in_try:
+                    self.guard(blocks[k].body, n)
+                if not self.in_try or not self.serves_try(s):
+                    self._written_or_outlined(s)
         return start
 
     def _written_or_outlined(self, s: NumbaIR) -> None:
@@ -128,7 +133,7 @@ class Translation(LapackFactors):
         elif isinstance(s, ir.Return):
             self.done(self, (self.get(s.value), self.type(s.value)))
         elif isinstance(s, ir.StaticRaise | ir.Raise | ir.DynamicRaise):
-            self.current.end("raise")
+            self.raise_exception()
         elif not isinstance(s, ir.Del):
             name = type(s).__name__
             raise Unsupported(_STATEMENTS.get(name, f"a statement `{name}`"))
@@ -434,11 +439,11 @@ class Translation(LapackFactors):
 
 def translated(
     code: Code, typed: TypedFunction, given: list[Found], done: Callable[[Any, Found], None],
-    depth: int = 0,
+    depth: int = 0, unwind: int | None = None,
 ) -> CodeBlock:  # fmt: skip
     """Write the code of a function; returns its first block."""
     one = Translation(code, typed, given, done)
-    one.depth = depth
+    one.depth, one.unwind = depth, unwind
     one.next_elements = {}
     line = code.line
     start = one.write()

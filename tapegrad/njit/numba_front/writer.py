@@ -19,7 +19,7 @@ from tapegrad.njit.numba_front.components import (
     signed,
 )
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
-from tapegrad.njit.numba_front.typed_ir import TypedFunction
+from tapegrad.njit.numba_front.typed_ir import TRY, TypedFunction
 from tapegrad.njit.partials import has_scalar_form
 from tapegrad.njit.three_address_code import (
     FLOATS,
@@ -35,6 +35,7 @@ from tapegrad.ops.families import table
 Operands = list[Operand]
 Found = tuple[Operands, NumbaType]  # the components of a value, and Numba's type of it
 ZERO, ONE = Constant(0, "i64"), Constant(1, "i64")
+NOWHERE = -1  # where no exception may be raised
 POWERS = 64  # the largest constant exponent that is written as products
 # `x += y` of numbers is `x + y`.
 _PLAIN = {
@@ -329,7 +330,28 @@ class Writer:
 
     def require(self, condition: Operand) -> None:
         """The primal raises, unless a condition holds."""
-        self.effect("require", condition)
+        if self.unwind is None:
+            self.effect("require", condition)
+            return
+        after = self.code.block()
+        self.current.end("branch", (condition,), after.label, self.handler)
+        self.current = after
+
+    unwind: int | None = None  # where exceptions go that are handled
+
+    @property
+    def handler(self) -> int:
+        """The block that handles what is raised."""
+        if self.unwind in (None, NOWHERE):
+            raise Unsupported(TRY)
+        return self.unwind
+
+    def raise_exception(self) -> None:
+        """End the block as the primal raises, unless the exception is handled."""
+        if self.unwind is None:
+            self.current.end("raise")
+        else:
+            self.current.end("jump", (), self.handler)
 
     # -- operators ---------------------------------------------------------------------------
 
