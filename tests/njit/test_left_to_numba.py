@@ -1,5 +1,7 @@
 """What has no derivative is left to Numba: dictionaries, text, records, sets, random numbers."""
 
+from enum import IntEnum
+
 import numba
 import numpy as np
 import pytest
@@ -422,3 +424,36 @@ def test_loops_on_threads_do_not_call_numba():
     assert tg.grad(total)(0.5, RATES) == 90.0
     (loop,) = tg.explain(total, 0.5, RATES).prange
     assert loop.reason == "it calls what Numba alone compiles"
+
+
+class Order(IntEnum):
+    ONE = 1
+    TWO = 2
+
+
+class Oscillator:
+    def __init__(self, stiffness, mass):
+        self.stiffness, self.mass = stiffness, mass
+
+    def energy(self, x):
+        return 0.5 * self.stiffness * x * x / self.mass
+
+
+def test_members_of_enumerations_are_numbers():
+    @njit
+    def power(x, order):
+        return x * Order.TWO if order == Order.ONE else x * x * order
+
+    assert tg.grad(power)(3.0, Order.ONE) == 2.0
+    assert tg.grad(power)(3.0, Order.TWO) == 12.0
+
+
+def test_objects_that_the_function_makes():
+    fields = [("stiffness", numba.float64), ("mass", numba.float64)]
+    made = numba.experimental.jitclass(fields)(Oscillator)
+
+    @njit
+    def energy(x):
+        return made(2.0, 4.0).energy(x)
+
+    assert tg.grad(energy)(3.0) == 1.5

@@ -152,7 +152,7 @@ class _Compilation:
                 keywords = {name: s.types[v.name] for name, v in e.kws}
                 f = s.types[e.func.name]
                 f = f.instance_type if isinstance(f, types.TypeRef) else f
-                one = self.context.typing_context.resolve_function_type(f, args, keywords)
+                one = self.context.typing_context.resolve_function_type(f, tuple(args), keywords)
                 if one is not None and one.args != found[e].args:
                     found[e] = one
         return found

@@ -289,6 +289,8 @@ class Outlining(Lists):
         """The components of a value of type `a` as one of type `b`."""
         if a == b or not (is_opaque(a) or is_opaque(b)):
             return super().cast(ops, a, b)
+        if isinstance(a, types.IntEnumMember) and b != a.dtype:  # of that Numba makes floats
+            return self.cast(self.cast(ops, a, a.dtype), a.dtype, b)
         loc = ir.unknown_loc
         x, y = (ir.Var(ir.Scope(None, loc), name, loc) for name in ("x", "y"))
         known = {"x": a, "y": b}
