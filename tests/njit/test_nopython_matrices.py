@@ -106,8 +106,10 @@ def test_several_arguments(argnums):
     def total(x, a, b):
         return np.sum(x**3) * a * a * b[0, 1] * b[1, 1] + b[0, 0] ** 2 * x[0]
 
-    cases = [(transform, outer) for transform in (tg.jacobian, tg.jacfwd, tg.jacrev)]
-    for transform, f in (*cases, (tg.jacobian, total), (tg.hessian, total)):
+    cases = [(tg.jacfwd, outer), (tg.hessian, total)]
+    if len(argnums) == 3:  # the order and the number of the blocks are matters of all alike
+        cases += [(tg.jacobian, outer), (tg.jacrev, outer), (tg.jacobian, total)]
+    for transform, f in cases:
         matrix = transform(f, argnums)
 
         @njit
