@@ -39,7 +39,8 @@ def expanded(graph: Graph) -> Graph:
         if inner is None:
             builder.copy(position)
         else:
-            builder.where[position] = _put(builder, inner, [builder.where[a] for a in node.args])
+            (found,) = put(builder, inner, [builder.where[a] for a in node.args])
+            builder.where[position] = found
     return builder.done()
 
 
@@ -78,7 +79,7 @@ def _known(
     specs = tuple([(x.shape, x.dtype.str) for x in operands])
     key = (node.name, specs, repr(node.params))
     if key not in known:
-        inner = _traced(form, operands, node.params)
+        inner = traced(form, [np.ones(x.shape, x.dtype) for x in operands], node.params)
         found = known[key] = None if inner is None else expanded(inner)
         if found is not None:
             result = found.nodes[found.outputs[0]]
@@ -86,9 +87,10 @@ def _known(
     return known[key]
 
 
-def _traced(form: Form, operands: list[Node], params: dict[str, Any]) -> Graph | None:
+def traced(form: Form, operands: list[np.ndarray], params: dict[str, Any]) -> Graph | None:
+    """What a form does with such operands; it gives a result, or several, or None."""
     trace = TensorTrace()
-    given = [trace.input(np.ones(x.shape, x.dtype)) for x in operands]
+    given = [trace.input(x) for x in operands]
     tape = current.tape
     before = tape.levels
     tape.levels = [*before, trace]
@@ -97,14 +99,17 @@ def _traced(form: Form, operands: list[Node], params: dict[str, Any]) -> Graph |
             found = form(*given, **params)
     finally:
         tape.levels = before
-    return None if found is None else without_dead(trace.graph((trace.position(found),)))
+    if found is None:
+        return None
+    results = found if isinstance(found, tuple) else (found,)
+    return without_dead(trace.graph(tuple([trace.position(x) for x in results])))
 
 
-def _put(builder: Builder, inner: Graph, operands: list[int]) -> int:
-    """Inline another graph over some operands; returns the position of its result."""
+def put(builder: Builder, inner: Graph, operands: list[int]) -> list[int]:
+    """Inline another graph over some operands; returns the positions of its results."""
     where = dict(zip(inner.inputs, operands, strict=True))
     for position, node in enumerate(inner.nodes):
         if position not in where:
             args = tuple([where[a] for a in node.args])
             where[position] = builder.add(node.on(args) if args else node)
-    return where[inner.outputs[0]]
+    return [where[k] for k in inner.outputs]

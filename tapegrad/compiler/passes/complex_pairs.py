@@ -1,0 +1,204 @@
+"""Write operations on complex numbers as operations on their two parts.
+
+Loops compute with real numbers alone, and what they cannot compute is a call of Python.  A complex
+value becomes two real ones, by a form for each operation, which is traced like a decomposition.
+Where an operation has none (an FFT, LAPACK), and at the inputs and results, the parts are joined.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.compiler.ir.graph import Builder, Graph, Node
+from tapegrad.compiler.passes.apply_decompositions import put, traced
+from tapegrad.ops.complex_forms import (
+    FORMS,
+    POWERS,
+    SPARSE,
+    Form,
+    Pair,
+    form_of,
+    real_type,
+    whole_power,
+)
+from tapegrad.ops.complex_parts import complex_
+from tapegrad.ops.core import Op
+from tapegrad.ops.elementwise import pow as pow_
+from tapegrad.ops.shape import getitem, view_as_real
+
+
+def with_pairs(graph: Graph) -> Graph:
+    """The graph, in which complex numbers are pairs where that spares a call of Python."""
+    nodes = graph.nodes
+    if not any(_is_computed(node, [nodes[a] for a in node.args]) for node in nodes):
+        return graph
+    builder = _PairBuilder(graph)
+    for position in range(len(nodes)):
+        builder.take(position)
+    for position in graph.roots():
+        builder.joined(position)
+    return builder.done()
+
+
+def _is_complex(node: Node) -> bool:
+    return node.dtype.kind == "c"
+
+
+def _is_computed(node: Node, operands: list[Node]) -> bool:
+    """Whether a record that computes with complex numbers has a form."""
+    if not (_is_complex(node) or any(map(_is_complex, operands))):
+        return False
+    return _form(node, operands)[0] is not None
+
+
+def _form(node: Node, operands: list[Node]) -> tuple[Form | None, dict[str, Any]]:
+    """What writes the record with parts, and its parameters."""
+    op = node.op
+    if not isinstance(op, Op):
+        return None, {}
+    exponent = operands[1] if op is pow_ and operands[0].shape == node.shape else node
+    if exponent.uniform and exponent.value is not None:
+        x = exponent.value.flat[0]
+        if x.imag == 0 and x.real in POWERS:
+            return whole_power, {"n": int(x.real)}
+    return form_of(op, len(operands), _is_complex(node)), node.params
+
+
+class _PairBuilder(Builder):
+    """A graph with a complex value joined (`where`), in its parts, or both."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.parts: dict[int, tuple[int, int | None]] = {}
+        self._known: dict[Any, tuple[Graph, bool] | None] = {}
+
+    def take(self, position: int) -> None:
+        """Append a record: by its form, or as it is."""
+        node = self.graph.nodes[position]
+        operands = [self.graph.nodes[a] for a in node.args]
+        if not (_is_computed(node, operands) and self._put(position, node, operands)):
+            for a in node.args:
+                self.joined(a)
+            self.copy(position)
+
+    def joined(self, position: int) -> None:
+        """Have a value as one record."""
+        if position in self.where:
+            return
+        node = self.graph.nodes[position]
+        re, im = self.parts[position]
+        if im is None:
+            im = self.add(_constant(np.zeros(node.shape, real_type(node.dtype))))
+        self.where[position] = self.add(Node(complex_, (re, im), {}, node.shape, node.dtype))
+
+    def _split(self, position: int) -> tuple[int, int | None]:
+        """The parts of a complex value."""
+        found = self.parts.get(position)
+        if found is None:
+            node = self.graph.nodes[position]
+            real = real_type(node.dtype)
+            if node.value is not None:
+                re, im = (_constant(_part(node.value, k)) for k in range(2))
+                zero = not im.value.any() if im.value is not None else False
+                found = self.add(re), None if zero else self.add(im)
+            else:
+                spread = Node(view_as_real, (self.where[position],), {}, (*node.shape, 2), real)
+                pairs = self.add(spread)
+                re_, im_ = (
+                    self.add(Node(getitem, (pairs,), {"index": (..., k)}, node.shape, real))
+                    for k in range(2)
+                )
+                found = re_, im_
+            self.parts[position] = found
+        return found
+
+    def _put(self, position: int, node: Node, operands: list[Node]) -> bool:
+        """Append the form of a record; False where it is to be left as it is."""
+        complex_args = [a for a, x in zip(node.args, operands, strict=True) if _is_complex(x)]
+        moved = node.moves and node.name not in FORMS
+        if moved and not any(a in self.parts for a in complex_args):
+            return False  # loops move complex numbers too
+        form, params = _form(node, operands)
+        if form is None:
+            return False
+        places: list[int] = []
+        shapes: list[tuple[int, ...]] = []
+        for a, x in zip(node.args, operands, strict=True):
+            found = self._split(a) if _is_complex(x) else (self.where[a],)
+            shapes.append(tuple([p is not None for p in found]))
+            places += [p for p in found if p is not None]
+        inner = self._traced(form, params, node, operands, shapes)
+        if inner is None:
+            return False
+        graph, missing = inner
+        results = put(self, graph, places)
+        if _is_complex(node):
+            self.parts[position] = results[0], None if missing else results[1]
+        else:
+            self.where[position] = results[0]
+        return True
+
+    def _traced(
+        self, form: Form, params: dict[str, Any], node: Node, operands: list[Node],
+        shapes: list[tuple[int, ...]],
+    ) -> tuple[Graph, bool] | None:  # fmt: skip
+        """The form on the parts of such operands, and whether its imaginary part is zero."""
+        specs = tuple([(x.shape, x.dtype.str, s) for x, s in zip(operands, shapes, strict=True)])
+        key = (node.name, specs, repr(params))
+        if key not in self._known:
+            self._known[key] = _trace(form, params, node, operands, shapes)
+        return self._known[key]
+
+
+def _trace(
+    form: Form, params: dict[str, Any], node: Node, operands: list[Node],
+    shapes: list[tuple[int, ...]],
+) -> tuple[Graph, bool] | None:  # fmt: skip
+    given = [
+        np.ones(x.shape, real_type(x.dtype))
+        for x, there in zip(operands, shapes, strict=True)
+        for part in there
+        if part
+    ]
+    missing = False
+
+    def flat(*values: Any) -> tuple[Any, ...] | None:
+        nonlocal missing
+        left = iter(values)
+        args: list[Any] = []
+        for x, there in zip(operands, shapes, strict=True):
+            found = [next(left) if part else None for part in there]
+            args.append(Pair(*found) if _is_complex(x) else found[0])
+        if node.name not in SPARSE:
+            args = [_full(x, arg) for x, arg in zip(operands, args, strict=True)]
+        found = form(*args, **params)
+        if found is None or not _is_complex(node):
+            return None if found is None else (found,)
+        missing = found.im is None
+        return (found.re,) if missing else (found.re, found.im)
+
+    inner = traced(flat, given, {})
+    if inner is None:
+        return None
+    for k in inner.outputs:
+        made = inner.nodes[k]
+        assert made.shape == node.shape, f"{node.name}: {made.spec}, {node.spec}"
+        assert made.dtype == real_type(node.dtype), f"{node.name}: {made.spec}, {node.spec}"
+    return inner, missing
+
+
+def _full(x: Node, value: Any) -> Any:
+    """An operand with both parts; what is real beside complex operands is a part, too."""
+    if isinstance(value, Pair) and value.im is None:
+        return Pair(value.re, np.zeros(x.shape, real_type(x.dtype)))
+    return value
+
+
+def _constant(value: np.ndarray) -> Node:
+    return Node(None, (), {}, value.shape, value.dtype, value)
+
+
+def _part(value: np.ndarray, which: int) -> np.ndarray:
+    return value.imag if which else value.real

@@ -1,0 +1,213 @@
+"""Operations on complex numbers in terms of their parts: a form for each, on pairs of real arrays.
+
+`tg.jit` traces them (`compiler/passes/complex_pairs.py`), whose loops know real numbers alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.ops.core import Op, table
+from tapegrad.ops.shape import getitem
+
+
+class Pair(NamedTuple):
+    """The parts of a complex value; products and sums know an imaginary part that is zero, None."""
+
+    re: Any
+    im: Any
+
+
+Form = Callable[..., Any]
+
+
+def form_of(op: Op, operands: int, complex_result: bool) -> Form | None:
+    """The form of an operation of so many operands, of which some or the result are complex."""
+    if op.name in SUMS_OF_PRODUCTS:
+        return _bilinear(op) if operands == 2 else None
+    found = FORMS.get(op.name)
+    linear = complex_result and (op.moves or op.name in LINEAR)
+    return _by_parts(op) if found is None and linear else found
+
+
+def real_type(dtype: np.dtype) -> np.dtype:
+    """The type of the parts of a complex type."""
+    return np.empty(0, dtype).real.dtype
+
+
+def _by_parts(op: Op) -> Form:
+    """The operation on the real parts, and on the imaginary ones; indices serve both."""
+
+    def form(*args: Any, **params: Any) -> Pair:
+        re, im = ([arg[k] if isinstance(arg, Pair) else arg for arg in args] for k in range(2))
+        return Pair(op(*re, **params), op(*im, **params))
+
+    return form
+
+
+def _bilinear(op: Op) -> Form:
+    """A product: of numbers, of matrices, of axes."""
+
+    def form(a: Pair, b: Pair, **params: Any) -> Pair:
+        re = op(a.re, b.re, **params)
+        if a.im is not None and b.im is not None:
+            re = re - op(a.im, b.im, **params)
+        sides = [(a.im, b.re)] * (a.im is not None) + [(a.re, b.im)] * (b.im is not None)
+        im = [op(*side, **params) for side in sides]
+        return Pair(re, im[0] + im[1] if len(im) == 2 else im[0] if im else None)
+
+    return form
+
+
+def _is_zero(z: Pair) -> Any:
+    zero = o.eq(z.re, 0.0)
+    return zero if z.im is None else o.mul(zero, o.eq(z.im, 0.0))
+
+
+def _unless(zero: Any, z: Pair) -> Pair:
+    return Pair(o.where(zero, 0.0, z.re), None if z.im is None else o.where(zero, 0.0, z.im))
+
+
+def _strong(g: Pair, x: Pair) -> Pair:
+    return _unless(_is_zero(g), _times(g, x))
+
+
+def _exact(g: Pair, x: Pair) -> Pair:
+    return _unless(_is_zero(x), _strong(g, x))
+
+
+def _div(a: Pair, b: Pair) -> Pair:
+    """Divided by the larger part of the divisor first."""
+    if b.im is None:
+        return Pair(a.re / b.re, None if a.im is None else a.im / b.re)
+    first = o.ge(abs(b.re), abs(b.im))
+    large, small = o.where(first, b.re, b.im), o.where(first, b.im, b.re)
+    nothing = o.mul(o.eq(b.re, 0.0), o.eq(b.im, 0.0))
+    ratio = o.where(nothing, 0.0, small / large)
+    size = o.where(nothing, abs(b.re), large + small * ratio)
+    if a.im is None:
+        re, im = o.where(first, a.re, a.re * ratio), -o.where(first, a.re * ratio, a.re)
+    else:
+        re = o.where(first, a.re + a.im * ratio, a.re * ratio + a.im)
+        im = o.where(first, a.im - a.re * ratio, a.im * ratio - a.re)
+    return Pair(re / size, im / size)
+
+
+def _exp(z: Pair) -> Pair:
+    size = o.exp(z.re)
+    return Pair(size * o.cos(z.im), size * o.sin(z.im))
+
+
+def _log(z: Pair) -> Pair:
+    return Pair(o.log(o.hypot(z.re, z.im)), o.atan2(z.im, z.re))
+
+
+def _scaled_log(base: float) -> Form:
+    def form(z: Pair) -> Pair:
+        found = _log(z)
+        return Pair(found.re * (1 / math.log(base)), found.im * (1 / math.log(base)))
+
+    return form
+
+
+def _sqrt(z: Pair) -> Pair:
+    """The root that does not lie to the left of zero."""
+    large = o.sqrt((o.hypot(z.re, z.im) + abs(z.re)) * 0.5)
+    nothing = o.eq(large, 0.0)
+    other = o.where(nothing, z.im, abs(z.im) / (2.0 * o.where(nothing, 1.0, large)))
+    right = o.ge(z.re, 0.0)
+    return Pair(o.where(right, large, other), o.copysign(o.where(right, other, large), z.im))
+
+
+def _sin(z: Pair) -> Pair:
+    return Pair(o.sin(z.re) * o.cosh(z.im), o.cos(z.re) * o.sinh(z.im))
+
+
+def _cos(z: Pair) -> Pair:
+    return Pair(o.cos(z.re) * o.cosh(z.im), -(o.sin(z.re) * o.sinh(z.im)))
+
+
+def _sinh(z: Pair) -> Pair:
+    return Pair(o.sinh(z.re) * o.cos(z.im), o.cosh(z.re) * o.sin(z.im))
+
+
+def _cosh(z: Pair) -> Pair:
+    return Pair(o.cosh(z.re) * o.cos(z.im), o.sinh(z.re) * o.sin(z.im))
+
+
+def _tanh(z: Pair) -> Pair:
+    """Far from zero nothing in it overflows."""
+    t, f = o.tanh(z.re), o.tan(z.im)
+    size = 1.0 + t * t * (f * f)
+    return Pair(t * (1.0 + f * f) / size, f * (1.0 - t) * (1.0 + t) / size)
+
+
+def _abs(z: Pair) -> Any:
+    return o.hypot(z.re, z.im)
+
+
+def _sgn(z: Pair) -> Pair:
+    size = o.hypot(z.re, z.im)
+    nothing = o.eq(size, 0.0)
+    size = o.where(nothing, 1.0, size)
+    return Pair(o.where(nothing, 0.0, z.re / size), o.where(nothing, 0.0, z.im / size))
+
+
+def whole_power(a: Pair, _: Pair, *, n: int) -> Pair:
+    """A small whole power, by products."""
+    found = a
+    for _k in range(abs(n) - 1):
+        found = _times(found, a)
+    return _div(Pair(1.0, None), found) if n < 0 else found
+
+
+def _power(a: Pair, b: Pair) -> Pair:
+    size, phase = o.log(o.hypot(a.re, a.im)), o.atan2(a.im, a.re)
+    found = _exp(Pair(b.re * size - b.im * phase, b.im * size + b.re * phase))
+    nothing = _is_zero(a)
+    at_zero = o.where(_is_zero(b), 1.0, o.where(o.gt(b.re, 0.0), 0.0, math.nan))
+    none = o.where(_is_zero(b), 0.0, at_zero)
+    return Pair(o.where(nothing, at_zero, found.re), o.where(nothing, none, found.im))
+
+
+def _to(z: Any, *, dtype: np.dtype) -> Any:
+    if not isinstance(z, Pair):
+        return Pair(o.to(z, dtype=real_type(dtype)), None)
+    if dtype.kind != "c":
+        return o.ne(z.re, 0.0) + o.ne(z.im, 0.0) if dtype.kind == "b" else o.to(z.re, dtype=dtype)
+    im = None if z.im is None else o.to(z.im, dtype=real_type(dtype))
+    return Pair(o.to(z.re, dtype=real_type(dtype)), im)
+
+
+class _Operations:
+    """The rows of the table, by their names."""
+
+    def __getattr__(self, name: str) -> Op:
+        return table[name]
+
+
+o: Any = _Operations()
+# Both parts of the result are the operation on both parts, as of whatever moves elements.
+LINEAR = {"add", "sub", "neg", "sum", "mean", "sum_to", "cumsum", "where", "clone", "trace"}
+_times = _bilinear(table["mul"])
+POWERS = (1, 2, 3, 4, -1, -2)
+# Products, and what hands an imaginary part on: they know of one that is zero.
+SUMS_OF_PRODUCTS = {"matmul", "product", "einsum", "contraction"}
+SPARSE = {"mul", "strong", "exact", "div", "conj", "to"} | SUMS_OF_PRODUCTS
+FORMS: dict[str, Form] = {
+    "mul": _times, "strong": _strong, "exact": _exact, "div": _div, "to": _to,
+    "reciprocal": lambda z: _div(Pair(1.0, None), z),
+    "square": lambda z: _times(z, z),
+    "conj": lambda z: Pair(z.re, None if z.im is None else -z.im),
+    "complex": lambda a, b: Pair(a, b),
+    "view_as_real": lambda z: o.stack(z.re, z.im, dim=z.re.ndim),
+    "view_as_complex": lambda x: Pair(*[getitem(x, index=(..., k)) for k in range(2)]),
+    "abs": _abs, "angle": lambda z: o.atan2(z.im, z.re), "sgn": _sgn, "exp": _exp, "log": _log,
+    "log2": _scaled_log(2.0), "log10": _scaled_log(10.0), "sqrt": _sqrt, "pow": _power,
+    "sin": _sin, "cos": _cos, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh,
+    "eq": lambda a, b: o.mul(o.eq(a.re, b.re), o.eq(a.im, b.im)),
+}  # fmt: skip

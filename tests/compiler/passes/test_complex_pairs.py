@@ -1,0 +1,187 @@
+"""Operations on complex numbers become operations on their parts, with NumPy's results."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.ops.complex_forms import FORMS
+from tapegrad.ops.core import table
+
+pytestmark = pytest.mark.tapegrad_only("how programs are compiled")
+
+RNG = np.random.default_rng(3)
+SIGNED = [1.0, -1.0, 1j, -1j, 1 + 2j, -2 + 0.5j, -0.3 - 2j, 2 - 1j]
+ZEROS = [0.0, complex(-0.0, 0.0), complex(0.0, -0.0), complex(-0.0, -0.0)]
+
+
+def numbers(*shape, dtype=complex):
+    return (RNG.normal(size=shape) + 1j * RNG.normal(size=shape)).astype(dtype)
+
+
+def names(f, *args):
+    return {node.name for node in tg.jit(f).lower(*args).graph.nodes}
+
+
+def complex_work(f, *args):
+    """The operations of a program that compute with complex numbers."""
+    return {
+        node.name for node in tg.jit(f).lower(*args).graph.nodes
+        if node.dtype.kind == "c" and node.op is not None
+    } - {"complex"}  # fmt: skip
+
+
+UNARY = {
+    "abs": np.abs, "angle": np.angle, "conj": np.conj, "cos": np.cos, "cosh": np.cosh,
+    "exp": np.exp, "log": np.log, "log10": np.log10, "log2": np.log2, "reciprocal": np.reciprocal,
+    "sgn": np.sign, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "square": np.square,
+    "tanh": np.tanh,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.complex128, np.complex64])
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_are_numpys(name, dtype):
+    z = np.concatenate([SIGNED, numbers(20)]).astype(dtype)
+    if name not in ("reciprocal", "log", "log2", "log10"):
+        z = np.concatenate([z, np.array(ZEROS, dtype)])
+    f = UNARY[name]
+    found = np.asarray(tg.jit(f)(z))
+    wanted = f(z)
+    assert found.dtype == wanted.dtype
+    rtol = 1e-13 if dtype == np.complex128 else 3e-6
+    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol)
+    for part in ("real", "imag"):  # on a cut the sign of a zero tells the side
+        got, want = getattr(found, part), getattr(wanted, part)
+        large = np.abs(want) > 1e-6
+        np.testing.assert_array_equal(np.sign(got[large]), np.sign(want[large]))
+    assert not complex_work(f, z)
+
+
+@pytest.mark.parametrize("z", [complex(-4.0, 0.0), complex(-4.0, -0.0)])
+def test_roots_and_logarithms_tell_the_sides_of_their_cut(z):
+    x = np.array([z])
+    for f in (np.sqrt, np.log, np.angle):
+        np.testing.assert_allclose(tg.jit(f)(x), f(x), rtol=1e-15)
+
+
+@pytest.mark.parametrize("exponent", [2, 3, -1, -2, 0.5, 1.5 - 0.5j])
+def test_powers(exponent):
+    z = np.concatenate([SIGNED, numbers(20)])
+    np.testing.assert_allclose(tg.jit(lambda z: z**exponent)(z), z**exponent, rtol=1e-12)
+    slope = tg.grad(lambda z: np.sum(np.abs(z**exponent)))
+    np.testing.assert_allclose(tg.jit(slope)(z), slope(z), rtol=1e-12)
+
+
+def test_powers_of_zero():
+    z, w = np.array([0, 0, 0, 0j]), np.array([0, 2, 0.5, 1 + 0j])
+    np.testing.assert_allclose(tg.jit(lambda z, w: z**w)(z, w), z**w)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [np.add, np.subtract, np.multiply, np.divide, lambda a, b: a == b, lambda a, b: a @ b,
+     lambda a, b: np.einsum("ij,kj->ik", a, b), lambda a, b: np.where(np.abs(a) > 1, a, b),
+     lambda a, b: np.concatenate([a, b]), lambda a, b: np.stack([a, b * 2], 1)],
+)  # fmt: skip
+@pytest.mark.parametrize("kinds", ["cc", "cr", "rc"])
+def test_pairs_meet_real_numbers(f, kinds):
+    a, b = (numbers(3, 3) if kind == "c" else RNG.normal(size=(3, 3)) for kind in kinds)
+    np.testing.assert_allclose(tg.jit(f)(a, b), f(a, b), rtol=1e-13)
+
+    def total(a, b):
+        return np.sum(np.abs(f(a, b) + 0j) ** 2)
+
+    for k in range(2):
+        slope = tg.grad(total, argnums=k)
+        np.testing.assert_allclose(tg.jit(slope)(a, b), slope(a, b), rtol=1e-12)
+
+
+def test_division_neither_overflows_nor_hides_a_zero():
+    a = np.array([1e300 + 1e300j, 1 + 1j, 1j, 0j])
+    b = np.array([1e300 - 1e300j, 1e-300 + 1e-300j, 0j, 0j])
+    with np.errstate(all="ignore"):
+        wanted = a / b
+    found = tg.jit(np.divide)(a, b)
+    np.testing.assert_allclose(found[:2], wanted[:2], rtol=1e-14)
+    assert not np.isfinite(found[2:]).any()
+
+
+def test_what_a_zero_adjoint_meets_stays_zero():
+    z = np.array([0j, 1 + 1j, 2.0])
+
+    def f(z):
+        return np.sum(np.where(np.abs(z) > 0.5, np.abs(np.log(z)), 0.0))
+
+    with np.errstate(all="ignore"):
+        found, wanted = tg.jit(tg.grad(f))(z), tg.grad(f)(z)
+    np.testing.assert_allclose(found, wanted, rtol=1e-13)
+    assert found[0] == 0
+
+
+def test_what_has_no_form_is_left_to_python_between():
+    z = numbers(8)
+
+    def f(z):
+        return np.sum(np.abs(np.fft.fft(np.exp(z) * z) / (2 + z)) ** 2)
+
+    np.testing.assert_allclose(tg.jit(tg.grad(f))(z), tg.grad(f)(z), rtol=1e-12)
+    assert complex_work(tg.grad(f), z) == {"fft_c2c"}
+
+
+def test_what_is_only_moved_stays_whole():
+    z = numbers(4, 3)
+    moved = names(lambda z: np.fft.fft(z.T.reshape(-1)[::2]), z)
+    assert "view_as_real" not in moved
+    assert "complex" not in moved
+
+
+@pytest.mark.parametrize("steps", [3, 40])
+def test_loops_carry_complex_numbers(steps):
+    w = numbers(4)
+
+    def written(w):
+        z = w
+        for _ in range(steps):
+            z = z * np.exp(0.1j * w) + 0.01 / (1 + np.abs(z))
+        return np.sum(np.abs(z) ** 2)
+
+    def looped(w):
+        def body(_, z):
+            return z * np.exp(0.1j * w) + 0.01 / (1 + np.abs(z))
+
+        return np.sum(np.abs(tg.fori_loop(0, steps, body, w)) ** 2)
+
+    for f in (written, looped):
+        np.testing.assert_allclose(tg.jit(f)(w), written(w), rtol=1e-12)
+        np.testing.assert_allclose(tg.jit(tg.grad(f))(w), tg.grad(written)(w), rtol=1e-11)
+
+
+def test_branches_and_second_derivatives():
+    z = numbers(3)
+
+    def f(x):
+        u = z * np.exp(1j * x)
+        v = tg.cond(np.sum(x) > 0, lambda u: u * u, lambda u: 1 / u, u)
+        return np.sum(np.abs(v - z) ** 2)
+
+    for x in (np.array([0.1, 0.4, 0.2]), np.array([-0.1, -0.4, 0.2])):
+        np.testing.assert_allclose(
+            tg.jit(tg.hessian(f))(x), tg.hessian(f)(x), rtol=1e-10, atol=1e-12
+        )
+        np.testing.assert_allclose(
+            tg.jit(lambda x: tg.jvp(f, (x,), (x,)))(x)[1], tg.jvp(f, (x,), (x,))[1], rtol=1e-12
+        )
+
+
+def test_maps_over_complex_numbers():
+    z = numbers(5, 3)
+
+    def f(z):
+        return np.sum(np.abs(np.exp(z) @ np.conj(z)))
+
+    each = tg.vmap(tg.grad(f))
+    np.testing.assert_allclose(tg.jit(each)(z), each(z), rtol=1e-12)
+
+
+def test_every_form_is_of_an_operation():
+    assert set(FORMS) <= set(table)
