@@ -6,6 +6,7 @@ higher imports what stands below.
 
 import graphlib
 from collections.abc import Iterator
+from math import fsum
 
 from tests.test_project import ROOT, inner_edges, part
 
@@ -52,7 +53,7 @@ def rows(graph: dict[str, set[str]]) -> list[list[str]]:
     where: dict[str, float] = {}
     for level, row in enumerate(found):
         row += sorted(name for name in height if height[name] == level)
-        row.sort(key=lambda n: sum(where[b] for b in graph[n]) / max(len(graph[n]), 1))
+        row.sort(key=lambda n: fsum(where[b] for b in graph[n]) / max(len(graph[n]), 1))
         where |= {name: (k + 0.5) / len(row) for k, name in enumerate(row)}
     return found[::-1]
 
