@@ -23,7 +23,7 @@ LAPACK = (
     "any_basis block_code cholesky_code cholesky_ex completed eig eigh geqrf inv_ex ldl "
     "ldl_solve lstsq lu matrix_exp pinv pivot_code qr same_phase solve_ex svd swap_rows"
 )
-COMPLEX = "complex conj fft_c2c fft_c2r fft_r2c sgn view_as_real"
+COMPLEX = "conj fft_c2c fft_c2r fft_r2c sgn view_as_real"
 CONVOLUTIONS = "convolution convolution_input convolution_weight"
 NO_LOOP = (
     "argcummax argkth argmedian argmode argsort argtopk cofactor_slope ctc ctc_slope gcd lcm "

@@ -13,6 +13,7 @@ from tapegrad.compiler.front.fastcall import Float, Result
 from tapegrad.compiler.ir.graph import Graph
 from tapegrad.compiler.ir.loop_nest import supported
 from tapegrad.compiler.passes import optimised
+from tapegrad.compiler.passes.complex_pairs import with_real_ends
 from tapegrad.compiler.runtime import tiers
 from tapegrad.compiler.runtime.link import failure
 from tapegrad.compiler.runtime.program import Program
@@ -81,8 +82,9 @@ class Specialization:
         self.captured = tuple([(t, t._version) for t in trace.watched()])
         self.reads = reads
         with stage("passes"):
-            self.graph = optimised(trace.graph(tuple(outputs)))
-        self.program = compiled(self.graph, fast)
+            traced = trace.graph(tuple(outputs))
+            self.graph = optimised(with_real_ends(traced))
+        self.program = compiled(self.graph, fast, traced)
 
     def fits(self) -> bool:
         """Whether the captured values, which became constants, are unchanged."""
@@ -113,8 +115,8 @@ class Specialization:
         return _structure(self.tree, iter(self.leaves), self.program.outputs)
 
 
-def compiled(graph: Graph, fast: bool) -> Program:
-    """Machine code for a graph."""
+def compiled(graph: Graph, fast: bool, traced: Graph) -> Program:
+    """Machine code for a graph that another one has become, whose inputs and results it takes."""
     try:
         lowered, linked = tiers.linked(graph, fast)
     except MemoryError as error:
@@ -126,8 +128,8 @@ def compiled(graph: Graph, fast: bool) -> Program:
         ) from error
     return Program(
         linked.address,
-        tuple([graph.nodes[i].spec for i in graph.inputs]),
-        tuple([graph.nodes[i].spec for i in graph.outputs]),
+        tuple([traced.nodes[i].spec for i in traced.inputs]),
+        tuple([traced.nodes[i].spec for i in traced.outputs]),
         lowered.scratch,
         lowered.callbacks,
         linked,

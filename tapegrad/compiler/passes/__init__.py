@@ -29,7 +29,7 @@ def optimised(graph: Graph) -> Graph:
     """All passes, in order."""
     graph = without_dead(rerolled(graph).graph)
     graph = _pruned(with_kept_values(graph), optimised)
-    fewer = with_compressed_jacobians(without_dead(with_pairs(expanded(graph))))
+    fewer = with_compressed_jacobians(expanded(without_dead(with_pairs(graph))))
     plain = with_block_products(simplified(scalarized(with_contractions(fewer))))
     early = with_early_gathers(plain)
     joined = with_sums_of_parts(early if early is plain else simplified(early))

@@ -26,7 +26,7 @@ from tapegrad.ops.complex_forms import (
 from tapegrad.ops.complex_parts import complex_
 from tapegrad.ops.core import Op
 from tapegrad.ops.elementwise import pow as pow_
-from tapegrad.ops.shape import getitem, view_as_real
+from tapegrad.ops.shape import getitem, view_as_complex, view_as_real
 
 
 def with_pairs(graph: Graph) -> Graph:
@@ -40,6 +40,42 @@ def with_pairs(graph: Graph) -> Graph:
     for position in graph.roots():
         builder.joined(position)
     return builder.done()
+
+
+def with_real_ends(graph: Graph) -> Graph:
+    """The graph with its complex inputs and results as the arrays of their parts, of real numbers.
+
+    They lie in memory alike: who calls the program sees no difference.
+    """
+    nodes = graph.nodes
+    ends = [k for k in (*graph.inputs, *graph.outputs) if _is_complex(nodes[k])]
+    if not ends or not any(
+        _is_computed(node, [nodes[a] for a in node.args]) for node in nodes if not node.moves
+    ):
+        return graph
+    builder = Builder(graph)
+    inputs = list(graph.inputs)
+    for position, node in enumerate(nodes):
+        if position in graph.inputs and _is_complex(node):
+            spread = Node(None, (), node.params, (*node.shape, 2), real_type(node.dtype))
+            at = inputs[graph.inputs.index(position)] = builder.add(spread)
+            joined = Node(view_as_complex, (at,), {}, node.shape, node.dtype)
+            builder.where[position] = builder.add(joined)
+        else:
+            builder.copy(position)
+    found = builder.done()
+    outputs = []
+    for k in found.outputs:
+        node = found.nodes[k]
+        if _is_complex(node):
+            spread = Node(view_as_real, (k,), {}, (*node.shape, 2), real_type(node.dtype))
+            k = builder.add(spread)
+        outputs.append(k)
+    inputs = [
+        at if _is_complex(nodes[old]) else builder.where[old]
+        for at, old in zip(inputs, graph.inputs, strict=True)
+    ]
+    return found._replace(inputs=tuple(inputs), outputs=tuple(outputs))
 
 
 def _is_complex(node: Node) -> bool:

@@ -185,3 +185,33 @@ def test_maps_over_complex_numbers():
 
 def test_every_form_is_of_an_operation():
     assert set(FORMS) <= set(table)
+
+
+def test_programs_of_complex_arguments_and_results_call_no_python():
+    z, w = numbers(4, 4), numbers(4)
+
+    def f(z, w):
+        y = np.einsum("ij,j->i", np.exp(1j * z) / (1 + np.abs(z)), np.conj(w))
+        return np.vdot(y, w) + np.sum(z[1:] * w)
+
+    def slopes(z, w):
+        return tg.grad(lambda z, w: np.abs(f(z, w)), argnums=(0, 1))(z, w), f(z, w), z.T
+
+    compiled = tg.jit(slopes)
+    assert compiled.lower(z, w).callbacks == ()
+    for got, wanted in zip(
+        [*compiled(z, w)[0], *compiled(z, w)[1:]],
+        [*slopes(z, w)[0], *slopes(z, w)[1:]],
+        strict=True,
+    ):
+        assert got.dtype == complex
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)
+    assert z.flags.c_contiguous
+    np.testing.assert_allclose(compiled(z[:, ::-1].T, w)[2], z[:, ::-1])  # other strides
+
+
+def test_arguments_without_elements():
+    z = numbers(0, 3)
+    f = tg.jit(lambda z: np.exp(z) * z)
+    assert f(z).shape == (0, 3)
+    assert f(z).dtype == complex
