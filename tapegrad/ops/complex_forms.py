@@ -177,8 +177,10 @@ def _power(a: Pair, b: Pair) -> Pair:
 def _to(z: Any, *, dtype: np.dtype) -> Any:
     if not isinstance(z, Pair):
         return Pair(o.to(z, dtype=real_type(dtype)), None)
+    if dtype.kind == "b" and z.im is not None:
+        return o.maximum(o.ne(z.re, 0.0), o.ne(z.im, 0.0))
     if dtype.kind != "c":
-        return o.ne(z.re, 0.0) + o.ne(z.im, 0.0) if dtype.kind == "b" else o.to(z.re, dtype=dtype)
+        return o.to(z.re, dtype=dtype)
     im = None if z.im is None else o.to(z.im, dtype=real_type(dtype))
     return Pair(o.to(z.re, dtype=real_type(dtype)), im)
 
@@ -209,5 +211,6 @@ FORMS: dict[str, Form] = {
     "abs": _abs, "angle": lambda z: o.atan2(z.im, z.re), "sgn": _sgn, "exp": _exp, "log": _log,
     "log2": _scaled_log(2.0), "log10": _scaled_log(10.0), "sqrt": _sqrt, "pow": _power,
     "sin": _sin, "cos": _cos, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh,
+    "ne": lambda a, b: o.maximum(o.ne(a.re, b.re), o.ne(a.im, b.im)),
     "eq": lambda a, b: o.mul(o.eq(a.re, b.re), o.eq(a.im, b.im)),
 }  # fmt: skip

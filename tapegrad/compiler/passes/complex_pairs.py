@@ -24,15 +24,15 @@ from tapegrad.ops.complex_forms import (
     whole_power,
 )
 from tapegrad.ops.complex_parts import complex_
-from tapegrad.ops.core import Op
+from tapegrad.ops.core import CUSTOM, Op
 from tapegrad.ops.elementwise import pow as pow_
-from tapegrad.ops.shape import getitem, view_as_complex, view_as_real
+from tapegrad.ops.shape import getitem, stack, view_as_complex, view_as_real
 
 
 def with_pairs(graph: Graph) -> Graph:
     """The graph, in which complex numbers are pairs where that spares a call of Python."""
     nodes = graph.nodes
-    if not any(_is_computed(node, [nodes[a] for a in node.args]) for node in nodes):
+    if not _computes(graph):
         return graph
     builder = _PairBuilder(graph)
     for position in range(len(nodes)):
@@ -49,9 +49,7 @@ def with_real_ends(graph: Graph) -> Graph:
     """
     nodes = graph.nodes
     ends = [k for k in (*graph.inputs, *graph.outputs) if _is_complex(nodes[k])]
-    if not ends or not any(
-        _is_computed(node, [nodes[a] for a in node.args]) for node in nodes if not node.moves
-    ):
+    if not ends or not _computes(graph):
         return graph
     builder = Builder(graph)
     inputs = list(graph.inputs)
@@ -76,6 +74,12 @@ def with_real_ends(graph: Graph) -> Graph:
         for at, old in zip(inputs, graph.inputs, strict=True)
     ]
     return found._replace(inputs=tuple(inputs), outputs=tuple(outputs))
+
+
+def _computes(graph: Graph) -> bool:
+    """Whether an operation with a form does more than to move elements, which loops can."""
+    nodes = graph.nodes
+    return any(_is_computed(x, [nodes[a] for a in x.args]) for x in nodes if not x.moves)
 
 
 def _is_complex(node: Node) -> bool:
@@ -114,10 +118,49 @@ class _PairBuilder(Builder):
         """Append a record: by its form, or as it is."""
         node = self.graph.nodes[position]
         operands = [self.graph.nodes[a] for a in node.args]
-        if not (_is_computed(node, operands) and self._put(position, node, operands)):
-            for a in node.args:
-                self.joined(a)
-            self.copy(position)
+        if _is_computed(node, operands) and self._put(position, node, operands):
+            return
+        is_complex = [_is_complex(x) for x in (*operands, node)]
+        split = any(a in self.parts for a in node.args)
+        if isinstance(node.op, Op) and not node.moves and any(is_complex) and split:
+            self._call(position, node, is_complex)
+            return
+        for a in node.args:
+            self.joined(a)
+        self.copy(position)
+
+    def _call(self, position: int, node: Node, is_complex: list[bool]) -> None:
+        """Append a call of Python, which is given arrays of parts and returns one."""
+        args = [
+            self._paired(a) if known else self.where[a]
+            for a, known in zip(node.args, is_complex, strict=False)
+        ]
+        assert node.op is not None
+        op = OnPairs(node.op, is_complex)
+        shape, dtype = ((*node.shape, 2), real_type(node.dtype)) if is_complex[-1] else node.spec
+        found = self.add(Node(op, tuple(args), node.params, shape, dtype))
+        if is_complex[-1]:
+            self.parts[position] = self._taken_apart(found, node)
+        else:
+            self.where[position] = found
+
+    def _paired(self, position: int) -> int:
+        """The array of a complex value's parts."""
+        node = self.graph.nodes[position]
+        re, im = self._split(position)
+        if im is None:
+            im = self.add(_constant(np.zeros(node.shape, real_type(node.dtype))))
+        spec = (*node.shape, 2), real_type(node.dtype)
+        return self.add(Node(stack, (re, im), {"dim": len(node.shape)}, *spec))
+
+    def _taken_apart(self, pairs: int, node: Node) -> tuple[int, int]:
+        re, im = (
+            self.add(
+                Node(getitem, (pairs,), {"index": (..., k)}, node.shape, real_type(node.dtype))
+            )
+            for k in range(2)
+        )
+        return re, im
 
     def joined(self, position: int) -> None:
         """Have a value as one record."""
@@ -141,12 +184,7 @@ class _PairBuilder(Builder):
                 found = self.add(re), None if zero else self.add(im)
             else:
                 spread = Node(view_as_real, (self.where[position],), {}, (*node.shape, 2), real)
-                pairs = self.add(spread)
-                re_, im_ = (
-                    self.add(Node(getitem, (pairs,), {"index": (..., k)}, node.shape, real))
-                    for k in range(2)
-                )
-                found = re_, im_
+                found = self._taken_apart(self.add(spread), node)
             self.parts[position] = found
         return found
 
@@ -230,6 +268,37 @@ def _full(x: Node, value: Any) -> Any:
     if isinstance(value, Pair) and value.im is None:
         return Pair(value.re, np.zeros(x.shape, real_type(x.dtype)))
     return value
+
+
+class OnPairs(Op):
+    """An operation on arrays of parts, for a call of Python; it stands in no table."""
+
+    def __init__(self, op: Op, is_complex: list[bool]) -> None:
+        count = len(is_complex) - 1
+        # Of another name: what loops and LAPACK compute of this operation they compute of numbers.
+        self.name, self.kind, self.code = f"{op.name} of pairs", CUSTOM, op.code
+        self.inputs, self.formulas, self.saves = op.inputs, op.formulas, op.saves
+        self.moving = self.exact = (False,) * count
+        self.named, self.short = op.named, None
+        self.view = self.variadic = self.multilinear = self.jointly_linear = self.keeps = False
+
+        def forward(*args: np.ndarray, **params: Any) -> Any:
+            given = [
+                _joined(arg) if known else arg for arg, known in zip(args, is_complex, strict=False)
+            ]
+            found = np.asarray(op.forward(*given, **params), order="C")
+            if not is_complex[-1]:
+                return found
+            return found.reshape(*found.shape, 1).view(real_type(found.dtype))
+
+        self.forward = forward
+
+
+def _joined(pairs: np.ndarray) -> np.ndarray:
+    """The complex numbers whose parts lie side by side."""
+    kind = np.result_type(pairs.dtype, np.complex64)
+    joined: np.ndarray = np.ascontiguousarray(pairs).view(kind)[..., 0]
+    return joined
 
 
 def _constant(value: np.ndarray) -> Node:
