@@ -79,6 +79,8 @@ def with_real_ends(graph: Graph) -> Graph:
 def _computes(graph: Graph) -> bool:
     """Whether an operation with a form does more than to move elements, which loops can."""
     nodes = graph.nodes
+    if not any(map(_is_complex, nodes)):  # programs are long
+        return False
     return any(_is_computed(x, [nodes[a] for a in x.args]) for x in nodes if not x.moves)
 
 
