@@ -20,7 +20,7 @@ INSTALLED := $(VENV)/.installed
 
 .PHONY: help demo test native native-off native-forced bounds lint peers peers-compared peers-torch \
 	distributed bench examples scripts autograd-suite torch-suite torch-samples array-api build docs \
-	wheel-test clean fuzz njit-programs input-arrays faults
+	wheel-test clean fuzz njit-programs nightly faults
 .DELETE_ON_ERROR:
 
 help:
@@ -37,7 +37,8 @@ help:
 	@echo "make njit-programs"
 	@echo "               random programs that Numba compiles, every derivative against the others and"
 	@echo "               differences: N=20000 for a long run, FIRST is the number of the first"
-	@echo "make input-arrays  every operation with every kind of array in every way to run it"
+	@echo "make nightly   every operation with every kind of array in every way to run it, and the"
+	@echo "               programs of the benchmark that JAX compiles for long"
 	@echo "make faults    interrupts at N random moments of each kind of work, N=10000 for a long run"
 	@echo "make bench     the figures of the documents (installs the same and CasADi)"
 	@echo "make torch-suite TORCH_SOURCE=/path/to/pytorch"
@@ -95,9 +96,10 @@ fuzz: $(INSTALLED)-dev $(INSTALLED)-peers
 njit-programs: $(INSTALLED)-dev
 	$(PY) -m tests.njit $(N) --first $(FIRST) --jobs $(JOBS)
 
-# Every kind of array in every mode, for which `test` takes each kind in one mode: six times as long.
-input-arrays: $(INSTALLED)-dev
-	$(PY) -m pytest -n $(JOBS) --nightly tests/conformance/test_input_arrays.py
+# Every kind of array in every mode, for which `test` takes each kind in one mode, six times as long;
+# and the programs of the benchmark that JAX compiles for a minute.
+nightly: $(INSTALLED)-dev $(INSTALLED)-peers
+	$(PY) -m pytest -n $(JOBS) --nightly tests/conformance/test_input_arrays.py tests/peers/test_gradbench.py
 
 faults: $(INSTALLED)-dev
 	TAPEGRAD_TRIALS=$(N) $(PY) -m pytest -n $(JOBS) tests/faults/test_in_between.py
