@@ -225,7 +225,7 @@ def test_an_operation_along_a_dimension(late_rows, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("handed back to Python")
 
-    monkeypatch.setattr(axis_plans, "run", refuse)  # compiled code runs it by itself,
+    monkeypatch.setattr(axis_plans, "run_one", refuse)  # compiled code runs it by itself,
     monkeypatch.setattr(sweep, "by_rule", refuse)  # forward and back
     y = function(x, 1)
     np.testing.assert_allclose(y.tolist(), expected, rtol=1e-14)
