@@ -100,6 +100,8 @@ def _form(node: Node, operands: list[Node]) -> tuple[Form | None, dict[str, Any]
     op = node.op
     if not isinstance(op, Op):
         return None, {}
+    if any(view in (view_as_real, view_as_complex) for view, _ in node.params.get("chain", ())):
+        return None, {}  # it sees pairs on its way
     exponent = operands[1] if op is pow_ and operands[0].shape == node.shape else node
     if exponent.uniform and exponent.value is not None:
         x = exponent.value.flat[0]
