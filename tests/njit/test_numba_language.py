@@ -374,3 +374,15 @@ def test_single_precision():
         if args[0] is A1 and (len(args) == 1 or args[1] is UP):
             given = (x, up)[: len(args)]
             check(f, given, **options, differences=False, tolerance=2e-2)
+
+
+@numba.njit(locals={"s": numba.float32})
+def _rounded(x):
+    s = x * 0.33
+    return s * 0.3
+
+
+def test_declared_types_of_variables_are_kept_to():
+    value, slope = tg.value_and_grad(_rounded)(1.0)
+    assert value == _rounded(1.0) != 0.33 * 0.3
+    assert slope == pytest.approx(0.099, rel=1e-6)
