@@ -101,7 +101,7 @@ def _computed(node, args, inputs):
 
 def executed(graph, *inputs):
     """The results of a graph that is compiled as it is."""
-    program = specialization.compiled(graph, fast=False)
+    program = specialization.compiled(graph, fast=False, traced=graph)
     outputs = [np.empty(spec.shape, spec.dtype) for spec in program.outputs]
     addresses = [np.array([x.ctypes.data for x in xs] or [0]) for xs in (inputs, outputs)]
     call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(program.address)
