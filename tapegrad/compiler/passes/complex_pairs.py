@@ -2,7 +2,8 @@
 
 Loops compute with real numbers alone, and what they cannot compute is a call of Python.  A complex
 value becomes two real ones, by a form for each operation, which is traced like a decomposition.
-Where an operation has none (an FFT, LAPACK), and at the inputs and results, the parts are joined.
+An operation that has none (an FFT, LAPACK) is a call of Python still, which is given the array of
+the parts; inputs and results are such arrays, too.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tapegrad.ops.complex_parts import complex_
 from tapegrad.ops.core import CUSTOM, Op
 from tapegrad.ops.elementwise import pow as pow_
 from tapegrad.ops.shape import getitem, stack, view_as_complex, view_as_real
+from tapegrad.tape.shape_table import Shape
 
 
 def with_pairs(graph: Graph) -> Graph:
@@ -52,28 +54,24 @@ def with_real_ends(graph: Graph) -> Graph:
     if not ends or not _computes(graph):
         return graph
     builder = Builder(graph)
-    inputs = list(graph.inputs)
+    given: dict[int, int] = {}  # the complex inputs, as pairs
     for position, node in enumerate(nodes):
-        if position in graph.inputs and _is_complex(node):
-            spread = Node(None, (), node.params, (*node.shape, 2), real_type(node.dtype))
-            at = inputs[graph.inputs.index(position)] = builder.add(spread)
-            joined = Node(view_as_complex, (at,), {}, node.shape, node.dtype)
+        if node.op is None and node.value is None and _is_complex(node):
+            given[position] = builder.add(Node(None, (), node.params, *_pair_spec(node)))
+            joined = Node(view_as_complex, (given[position],), {}, node.shape, node.dtype)
             builder.where[position] = builder.add(joined)
         else:
             builder.copy(position)
     found = builder.done()
-    outputs = []
-    for k in found.outputs:
+
+    def spread(k: int) -> int:
         node = found.nodes[k]
-        if _is_complex(node):
-            spread = Node(view_as_real, (k,), {}, (*node.shape, 2), real_type(node.dtype))
-            k = builder.add(spread)
-        outputs.append(k)
-    inputs = [
-        at if _is_complex(nodes[old]) else builder.where[old]
-        for at, old in zip(inputs, graph.inputs, strict=True)
-    ]
-    return found._replace(inputs=tuple(inputs), outputs=tuple(outputs))
+        pairs = Node(view_as_real, (k,), {}, *_pair_spec(node))
+        return builder.add(pairs) if _is_complex(node) else k
+
+    outputs = tuple([spread(k) for k in found.outputs])
+    inputs = tuple([given.get(k, builder.where[k]) for k in graph.inputs])
+    return found._replace(inputs=inputs, outputs=outputs)
 
 
 def _computes(graph: Graph) -> bool:
@@ -81,33 +79,32 @@ def _computes(graph: Graph) -> bool:
     nodes = graph.nodes
     if not any(map(_is_complex, nodes)):  # programs are long
         return False
-    return any(_is_computed(x, [nodes[a] for a in x.args]) for x in nodes if not x.moves)
+    return any(not x.moves and _form(x, [nodes[a] for a in x.args]) for x in nodes)
 
 
 def _is_complex(node: Node) -> bool:
     return node.dtype.kind == "c"
 
 
-def _is_computed(node: Node, operands: list[Node]) -> bool:
-    """Whether a record that computes with complex numbers has a form."""
-    if not (_is_complex(node) or any(map(_is_complex, operands))):
-        return False
-    return _form(node, operands)[0] is not None
+def _pair_spec(node: Node) -> tuple[Shape, np.dtype]:
+    """The shape and the type of the array of a complex value's parts."""
+    return (*node.shape, 2), real_type(node.dtype)
 
 
-def _form(node: Node, operands: list[Node]) -> tuple[Form | None, dict[str, Any]]:
-    """What writes the record with parts, and its parameters."""
+def _form(node: Node, operands: list[Node]) -> tuple[Form, dict[str, Any]] | None:
+    """What writes a record of complex numbers with their parts, and its parameters."""
     op = node.op
-    if not isinstance(op, Op):
-        return None, {}
+    if not isinstance(op, Op) or not any(map(_is_complex, (node, *operands))):
+        return None
     if any(view in (view_as_real, view_as_complex) for view, _ in node.params.get("chain", ())):
-        return None, {}  # it sees pairs on its way
+        return None  # it sees pairs on its way
     exponent = operands[1] if op is pow_ and operands[0].shape == node.shape else node
     if exponent.uniform and exponent.value is not None:
         x = exponent.value.flat[0]
         if x.imag == 0 and x.real in POWERS:
             return whole_power, {"n": int(x.real)}
-    return form_of(op, len(operands), _is_complex(node)), node.params
+    form = form_of(op, len(operands), _is_complex(node))
+    return None if form is None else (form, node.params)
 
 
 class _PairBuilder(Builder):
@@ -116,16 +113,18 @@ class _PairBuilder(Builder):
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
         self.parts: dict[int, tuple[int, int | None]] = {}
-        self._known: dict[Any, tuple[Graph, bool] | None] = {}
+        self._known: dict[Any, tuple[Graph, bool]] = {}
 
     def take(self, position: int) -> None:
         """Append a record: by its form, or as it is."""
         node = self.graph.nodes[position]
         operands = [self.graph.nodes[a] for a in node.args]
-        if _is_computed(node, operands) and self._put(position, node, operands):
+        found, split = _form(node, operands), any(a in self.parts for a in node.args)
+        # Loops move complex numbers too.
+        if found is not None and (split or not node.moves or node.name in FORMS):
+            self._put(position, node, operands, *found)
             return
         is_complex = [_is_complex(x) for x in (*operands, node)]
-        split = any(a in self.parts for a in node.args)
         if isinstance(node.op, Op) and not node.moves and any(is_complex) and split:
             self._call(position, node, is_complex)
             return
@@ -141,7 +140,7 @@ class _PairBuilder(Builder):
         ]
         assert node.op is not None
         op = OnPairs(node.op, is_complex)
-        shape, dtype = ((*node.shape, 2), real_type(node.dtype)) if is_complex[-1] else node.spec
+        shape, dtype = _pair_spec(node) if is_complex[-1] else node.spec
         found = self.add(Node(op, tuple(args), node.params, shape, dtype))
         if is_complex[-1]:
             self.parts[position] = self._taken_apart(found, node)
@@ -151,11 +150,16 @@ class _PairBuilder(Builder):
     def _paired(self, position: int) -> int:
         """The array of a complex value's parts."""
         node = self.graph.nodes[position]
+        dim = {"dim": len(node.shape)}
+        return self.add(Node(stack, self._both(position), dim, *_pair_spec(node)))
+
+    def _both(self, position: int) -> tuple[int, int]:
+        """The parts of a complex value, zeros for an imaginary part that is left out."""
+        node = self.graph.nodes[position]
         re, im = self._split(position)
         if im is None:
             im = self.add(_constant(np.zeros(node.shape, real_type(node.dtype))))
-        spec = (*node.shape, 2), real_type(node.dtype)
-        return self.add(Node(stack, (re, im), {"dim": len(node.shape)}, *spec))
+        return re, im
 
     def _taken_apart(self, pairs: int, node: Node) -> tuple[int, int]:
         re, im = (
@@ -171,95 +175,75 @@ class _PairBuilder(Builder):
         if position in self.where:
             return
         node = self.graph.nodes[position]
-        re, im = self.parts[position]
-        if im is None:
-            im = self.add(_constant(np.zeros(node.shape, real_type(node.dtype))))
-        self.where[position] = self.add(Node(complex_, (re, im), {}, node.shape, node.dtype))
+        whole = Node(complex_, self._both(position), {}, node.shape, node.dtype)
+        self.where[position] = self.add(whole)
 
     def _split(self, position: int) -> tuple[int, int | None]:
         """The parts of a complex value."""
         found = self.parts.get(position)
         if found is None:
             node = self.graph.nodes[position]
-            real = real_type(node.dtype)
             if node.value is not None:
-                re, im = (_constant(_part(node.value, k)) for k in range(2))
-                zero = not im.value.any() if im.value is not None else False
-                found = self.add(re), None if zero else self.add(im)
+                re, im = node.value.real, node.value.imag
+                found = self.add(_constant(re)), self.add(_constant(im)) if im.any() else None
             else:
-                spread = Node(view_as_real, (self.where[position],), {}, (*node.shape, 2), real)
+                spread = Node(view_as_real, (self.where[position],), {}, *_pair_spec(node))
                 found = self._taken_apart(self.add(spread), node)
             self.parts[position] = found
         return found
 
-    def _put(self, position: int, node: Node, operands: list[Node]) -> bool:
-        """Append the form of a record; False where it is to be left as it is."""
-        complex_args = [a for a, x in zip(node.args, operands, strict=True) if _is_complex(x)]
-        moved = node.moves and node.name not in FORMS
-        if moved and not any(a in self.parts for a in complex_args):
-            return False  # loops move complex numbers too
-        form, params = _form(node, operands)
-        if form is None:
-            return False
+    def _put(
+        self, position: int, node: Node, operands: list[Node], form: Form, params: dict[str, Any]
+    ) -> None:
+        """Append the form of a record."""
         places: list[int] = []
-        shapes: list[tuple[int, ...]] = []
+        there: list[tuple[bool, ...]] = []
         for a, x in zip(node.args, operands, strict=True):
             found = self._split(a) if _is_complex(x) else (self.where[a],)
-            shapes.append(tuple([p is not None for p in found]))
+            there.append(tuple([p is not None for p in found]))
             places += [p for p in found if p is not None]
-        inner = self._traced(form, params, node, operands, shapes)
-        if inner is None:
-            return False
-        graph, missing = inner
+        specs = tuple([(x.shape, x.dtype.str, s) for x, s in zip(operands, there, strict=True)])
+        key = (node.name, specs, repr(params))
+        if key not in self._known:
+            self._known[key] = _trace(form, params, node, operands, there)
+        graph, missing = self._known[key]
         results = put(self, graph, places)
         if _is_complex(node):
             self.parts[position] = results[0], None if missing else results[1]
         else:
             self.where[position] = results[0]
-        return True
-
-    def _traced(
-        self, form: Form, params: dict[str, Any], node: Node, operands: list[Node],
-        shapes: list[tuple[int, ...]],
-    ) -> tuple[Graph, bool] | None:  # fmt: skip
-        """The form on the parts of such operands, and whether its imaginary part is zero."""
-        specs = tuple([(x.shape, x.dtype.str, s) for x, s in zip(operands, shapes, strict=True)])
-        key = (node.name, specs, repr(params))
-        if key not in self._known:
-            self._known[key] = _trace(form, params, node, operands, shapes)
-        return self._known[key]
 
 
 def _trace(
     form: Form, params: dict[str, Any], node: Node, operands: list[Node],
-    shapes: list[tuple[int, ...]],
-) -> tuple[Graph, bool] | None:  # fmt: skip
+    there: list[tuple[bool, ...]],
+) -> tuple[Graph, bool]:  # fmt: skip
+    """A form on the parts of operands that are there, and whether its imaginary part is zero."""
     given = [
         np.ones(x.shape, real_type(x.dtype))
-        for x, there in zip(operands, shapes, strict=True)
-        for part in there
+        for x, parts in zip(operands, there, strict=True)
+        for part in parts
         if part
     ]
     missing = False
 
-    def flat(*values: Any) -> tuple[Any, ...] | None:
+    def flat(*values: Any) -> tuple[Any, ...]:
         nonlocal missing
         left = iter(values)
         args: list[Any] = []
-        for x, there in zip(operands, shapes, strict=True):
-            found = [next(left) if part else None for part in there]
+        for x, parts in zip(operands, there, strict=True):
+            found = [next(left) if part else None for part in parts]
             args.append(Pair(*found) if _is_complex(x) else found[0])
         if node.name not in SPARSE:
             args = [_full(x, arg) for x, arg in zip(operands, args, strict=True)]
-        found = form(*args, **params)
-        if found is None or not _is_complex(node):
-            return None if found is None else (found,)
-        missing = found.im is None
-        return (found.re,) if missing else (found.re, found.im)
+        result = form(*args, **params)
+        if not _is_complex(node):
+            return (result,)
+        missing = result.im is None
+        return (result.re,) if missing else tuple(result)
 
     inner = traced(flat, given, {})
-    if inner is None:
-        return None
+    assert inner is not None
     for k in inner.outputs:
         made = inner.nodes[k]
         assert made.shape == node.shape, f"{node.name}: {made.spec}, {node.spec}"
@@ -268,7 +252,7 @@ def _trace(
 
 
 def _full(x: Node, value: Any) -> Any:
-    """An operand with both parts; what is real beside complex operands is a part, too."""
+    """An operand with both parts, if it is complex."""
     if isinstance(value, Pair) and value.im is None:
         return Pair(value.re, np.zeros(x.shape, real_type(x.dtype)))
     return value
@@ -307,7 +291,3 @@ def _joined(pairs: np.ndarray) -> np.ndarray:
 
 def _constant(value: np.ndarray) -> Node:
     return Node(None, (), {}, value.shape, value.dtype, value)
-
-
-def _part(value: np.ndarray, which: int) -> np.ndarray:
-    return value.imag if which else value.real
