@@ -357,15 +357,28 @@ _LABEL = re.compile(r"^B(\d+)(?:\.[a-z]{2,})*:")  # not those of inlined functio
 _JUMP = re.compile(r"^  br label %B(\d+)$")
 # How many vectors are computed side by side, by the fused multiplications and additions of one.
 _SIDE_BY_SIDE = {25: 4, 6: 2}
-_TAG = 1_000_000  # a number that no other metadata of a module has
 
 
-def _interleaved(text: str) -> str:
-    """The same functions, whose loops over polynomials compute several vectors side by side.
+def interleaved(work: int, tag: int) -> tuple[str, str]:
+    """What ends the jump back of a loop over so many multiplications, and the metadata it names.
 
     A polynomial is a chain, and the processor does not look far enough ahead to begin the next one
     before it is through.  Only short loops are interleaved by LLVM itself.
     """
+    vectors = next((v for least, v in _SIDE_BY_SIDE.items() if work >= least), None)
+    if vectors is None:
+        return "", ""
+    return f", !llvm.loop !{tag}", (
+        f"!{tag} = distinct !{{!{tag}, !{tag + 1}}}\n"
+        f'!{tag + 1} = !{{!"llvm.loop.interleave.count", i32 {vectors}}}'
+    )
+
+
+_TAG = 1_000_000  # a number that no other metadata of a module has
+
+
+def _interleaved(text: str) -> str:
+    """The same functions, whose loops over polynomials compute several vectors side by side."""
     lines = text.split("\n")
     work: dict[int, int] = {}  # of each block, which Numba names by the place of its byte code
     jumps = []  # back to the beginning of a loop: the line, to where, from where
@@ -382,14 +395,10 @@ def _interleaved(text: str) -> str:
         if any(first <= a and b <= last for j, a, b in jumps if j != i):
             continue  # not the innermost
         count = sum(work.get(b, 0) for b in range(first, last + 1))
-        vectors = next((v for least, v in _SIDE_BY_SIDE.items() if count >= least), None)
-        if vectors:
-            tag, hint = f"!{_TAG + 2 * len(tags)}", f"!{_TAG + 2 * len(tags) + 1}"
-            lines[i] += f", !llvm.loop {tag}"
-            tags.append(
-                f"{tag} = distinct !{{{tag}, {hint}}}\n"
-                f'{hint} = !{{!"llvm.loop.interleave.count", i32 {vectors}}}'
-            )
+        end, metadata = interleaved(count, _TAG + 2 * len(tags))
+        if metadata:
+            lines[i] += end
+            tags.append(metadata)
     return "\n".join([*lines, *tags, ""])
 
 

@@ -37,14 +37,17 @@ def _call(name: str, result: Any, args: tuple[Any, ...]) -> Any:
     return result(*args), codegen
 
 
-@lane
-def fma(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
-    """The fused a * b + c, rounded once."""
-
+def _fma(kind: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
         return builder.fma(*values)
 
-    return F64(F64, F64, F64), codegen
+    return kind(kind, kind, kind), codegen
+
+
+@lane
+def fma(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+    """The fused a * b + c, rounded once."""
+    return _fma(F64)
 
 
 @lane
@@ -232,11 +235,7 @@ def _look_up(module: Any, values: Sequence[float]) -> Any:
 @lane
 def fma_f4(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
     """The fused a * b + c of float32, rounded once."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
-        return builder.fma(*values)
-
-    return F32(F32, F32, F32), codegen
+    return _fma(F32)
 
 
 @lane

@@ -15,14 +15,11 @@ import numpy as np
 from tapegrad.compiler.llvm import elementary
 from tapegrad.compiler.llvm.function_builder import FunctionBuilder
 from tapegrad.compiler.llvm.scalar_ops import Code, Value, literal
-from tapegrad.kernels.codegen.rule_codegen import BLOCK, ElementLoop
+from tapegrad.kernels import build
+from tapegrad.kernels.codegen.rule_codegen import ADJOINT, BLOCK, ElementLoop
 
-ARGUMENTS = 8
 ATTRIBUTES = 'nounwind "prefer-vector-width"="512"'
 ALSO = "", " noinline cold"  # of the first attempt, and of those that are rarely needed
-# How many vectors are computed side by side, by the fused multiplications and additions of one: a
-# polynomial is a chain, and the processor does not look far enough ahead to begin the next one.
-_SIDE_BY_SIDE = {25: 4, 6: 2}
 
 
 def text(source: str, name: str) -> str:
@@ -86,6 +83,9 @@ class _Text:
                 value = code.emit(kind, f"fadd {old}, {value.name}")
             code.lines.append(f"store {value}, ptr {at}")
         self.used |= code.used
+        work = elementary.multiplications(code.lines)
+        end, hint = build.interleaved(work, 2 * len(self.hints))
+        self.hints += [hint] * bool(hint)
         pointers = "".join(f"ptr %{read}, " for read in self.reads)
         stored = ["%total = load {0}, ptr %sum", "store {0} %total, ptr %out"] if loop.total else []
         return "\n".join(
@@ -96,7 +96,7 @@ class _Text:
                 "head:", "%i = load i64, ptr %count", "%more = icmp slt i64 %i, %n",
                 "br i1 %more, label %body, label %done",
                 "body:", *code.lines, "%next = add nsw i64 %i, 1", "store i64 %next, ptr %count",
-                f"br label %head{self._interleaved(code.lines)}",
+                f"br label %head{end}",
                 "done:", *[line.format(kind) for line in stored],
                 "%rare = load i1, ptr %bad", "ret i1 %rare", "}",
             ]
@@ -129,19 +129,6 @@ class _Text:
             after = code.emit("i1", f"or {before}, {bad.name}")
             code.lines.append(f"store {after}, ptr %bad")
 
-    def _interleaved(self, lines: list[str]) -> str:
-        """What tells LLVM how many vectors to compute side by side."""
-        work = elementary.multiplications(lines)
-        vectors = next((v for least, v in _SIDE_BY_SIDE.items() if work >= least), None)
-        if vectors is None:
-            return ""
-        k = 2 * len(self.hints)
-        self.hints.append(
-            f"!{k} = distinct !{{!{k}, !{k + 1}}}\n"
-            f'!{k + 1} = !{{!"llvm.loop.interleave.count", i32 {vectors}}}'
-        )
-        return f", !llvm.loop !{k}"
-
     def _entry(self, name: str) -> str:
         """The function that is called: it takes addresses and goes from block to block."""
         loop = self.loop
@@ -162,7 +149,7 @@ class _Text:
         else:
             self._call(b, "attempt0", at, out, "%at.n")
         given = [f"i64 %at.{argument}" for argument in loop.arguments]
-        given += ["i64"] * (ARGUMENTS - len(given))
+        given += ["i64"] * (len(ADJOINT) - len(given))
         head = f"define i64 @{name}({', '.join(given)}) #0 {{"
         return "\n".join([head, *b.head, *b.lines, "ret i64 0", "}", *sorted(b.declared)])
 

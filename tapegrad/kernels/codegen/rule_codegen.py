@@ -180,8 +180,8 @@ HEADER = """\
 import math
 from math import copysign
 from tapegrad.kernels import vmath
-from tapegrad.kernels.vmath import TRIG_MAX, single
-from tapegrad.kernels.memory import select{suffix} as select, {pointer} as pointer, i8, u1
+from tapegrad.kernels.vmath import single
+from tapegrad.kernels.memory import select{suffix} as select, {pointer} as pointer, i8
 from tapegrad.kernels.memory import floor{suffix} as floor, plus{suffix} as plus
 from tapegrad.kernels.memory import room{suffix} as room
 from tapegrad.kernels.memory import larger{suffix} as larger, smaller{suffix} as smaller
@@ -206,6 +206,7 @@ class ElementLoop(NamedTuple):
     """
 
     value: Any  # an expression: a name, a number, or the name of an operation and expressions
+    reads: tuple[str, ...]  # the operands in it
     dtype: str
     arguments: tuple[str, ...]
     fixed: tuple[str, ...]  # operands that are one number for the whole loop
@@ -214,17 +215,6 @@ class ElementLoop(NamedTuple):
     over: str  # the operand that the results are written over, if any
     short: Short
     forms: dict[str, list[Link]]  # that the operations of the expression have
-
-    @property
-    def reads(self) -> list[str]:
-        """The operands that the expression reads."""
-        return sorted(_leaves(self.value))
-
-
-def _leaves(x: Any) -> set[str]:
-    if isinstance(x, list):
-        return set().union(*map(_leaves, x[1:]))
-    return {x} if isinstance(x, str) else set()
 
 
 ADJOINT = ("n", "accumulate", "g", "out", "a", "b", "c", "y")  # the arguments of an adjoint
@@ -277,8 +267,8 @@ def _source(
     given = {name for name, kind in zip(OPERANDS, op.inputs, strict=False) if kind == "condition"}
     forms = {name: chain(name, short) for name in sorted(_operations(value))}
     loop = ElementLoop(
-        _plain(value), dtype, arguments, tuple(sorted(fixed & read)), tuple(sorted(given & read)),
-        total, over, short, forms,
+        _plain(value), tuple(sorted(read)), dtype, arguments, tuple(sorted(fixed & read)),
+        tuple(sorted(given & read)), total, over, short, forms,
     )  # fmt: skip
     return json.dumps(loop)
 
