@@ -5,9 +5,7 @@ It is not in ``__main__``, which processes that are spawned cannot import from.
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
@@ -116,6 +114,9 @@ def compiled(numbers: Sequence[int], processes: int) -> Iterator[int]:
         for number in numbers:
             yield _compile(number)
         return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
     context = multiprocessing.get_context("spawn")  # a fork would take half of the threads over
     with ProcessPoolExecutor(processes, context) as pool:
         for future in as_completed([pool.submit(_compile, number) for number in numbers]):

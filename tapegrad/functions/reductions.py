@@ -82,10 +82,11 @@ def _sum(input: Any, dim: Dim = None, keepdim: bool = False, dtype: Any = None) 
     x = input if dtype is None and type(input) is Tensor else as_type(as_input(input, "sum"), dtype)
     if x._a.dtype.kind in "biu" and dtype is None:
         x = run(to, (x,), {"dtype": INT64})
-    return run_axis(r.sum, _along, x, dim, keepdim)
+    return run_axis(r.sum, along_dims, x, dim, keepdim)
 
 
-def _along(op: Op, input: Tensor, dim: Any, keepdim: bool, _: Any) -> Given:
+def along_dims(op: Op, input: Tensor, dim: Any, keepdim: bool, _: Any) -> Given:
+    """What a reduction along some dimensions, or all, is given."""
     return input, {"dim": all_dims(dim, input._a.ndim, op.name), "keepdim": keepdim}
 
 
@@ -109,7 +110,7 @@ def mean(
 
 def _mean(input: Any, dim: Dim = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     x = floating(as_type(as_input(input, "mean"), dtype), "mean")
-    return run_axis(r.mean, _along, x, dim, keepdim)
+    return run_axis(r.mean, along_dims, x, dim, keepdim)
 
 
 @axis_method

@@ -17,6 +17,7 @@ from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.views import ViewFn, ViewRequest
+from tapegrad.functions.reductions import along_dims
 from tapegrad.ops import linalg, reduce, shape
 from tapegrad.ops.core import Op, Params
 from tapegrad.tape import versions
@@ -68,11 +69,7 @@ def _sum_to(x: Tensor, *, shape: tuple[int, ...]) -> Tensor | None:
 
 
 def _sum(x: Tensor, *, dim: tuple[int, ...], keepdim: bool) -> Tensor | None:
-    return run_axis(reduce.sum, _along, x, dim, keepdim) if dim else None  # to `tg.sum` all
-
-
-def _along(op: Op, x: Tensor, dim: Any, keepdim: bool, _: Any) -> tuple[Tensor, Params]:
-    return x, {"dim": dim, "keepdim": keepdim}
+    return run_axis(reduce.sum, along_dims, x, dim, keepdim) if dim else None  # to `tg.sum` all
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor | None:
