@@ -189,6 +189,8 @@ class _Operations:
     """The rows of the table, by their names."""
 
     def __getattr__(self, name: str) -> Op:
+        if name not in table:
+            raise AttributeError(name)
         return table[name]
 
 
