@@ -333,9 +333,12 @@ part = linear(
 )
 cholesky: Op = custom("cholesky", _cholesky, x=cholesky_vjp, grad_name="LinalgCholeskyEx",
                       complex=OWN, lapack=True, sweep=KIND_FACTOR)
-eigh = custom("eigh", _eigh, x=_eigh_vjp, complex=OWN, grad_name="LinalgEigh", sweep=KIND_FACTOR)
-qr = custom("qr", _qr, x=_qr_vjp, complex=OWN, grad_name="LinalgQr", sweep=KIND_FACTOR)
-svd = custom("svd", _svd, x=_svd_vjp, complex=OWN, grad_name="LinalgSvd", sweep=KIND_FACTOR)
+eigh = custom("eigh", _eigh, x=_eigh_vjp, complex=OWN, grad_name="LinalgEigh", lapack=True,
+              sweep=KIND_FACTOR)
+qr = custom("qr", _qr, x=_qr_vjp, complex=OWN, grad_name="LinalgQr", lapack=True,
+            sweep=KIND_FACTOR)
+svd = custom("svd", _svd, x=_svd_vjp, complex=OWN, grad_name="LinalgSvd", lapack=True,
+             sweep=KIND_FACTOR)
 # To a matrix of orthonormal columns those that make it square.
 completed: Op = custom("completed", _completed, x=_completed_vjp, complex=OWN,
                        grad_name="LinalgSvd")

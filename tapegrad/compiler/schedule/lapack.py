@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.compiler.codegen import small_factor
+from tapegrad.compiler.codegen.lapack_factors import FACTORS, factorization
 from tapegrad.compiler.ir.buffers import Buffer, Place, follow, whole
 from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.llvm.function_builder import FunctionBuilder
@@ -121,6 +122,8 @@ def _by_columns(buffer: Buffer, batch: tuple[int, ...], n: int, columns: int) ->
 
 def steps(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
     """The steps of an operation, and the place of its result."""
+    if node.name in FACTORS:
+        return _factored_by_lapack(node, operands, room)
     if small_factor.fits(operands[0].shape[-1], operands[-1].shape[-1]):
         return _small(node, operands, room)
     return _by_lapack(node, operands, room)
@@ -135,6 +138,21 @@ def _small(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], P
     batched = [p.broadcast((*seen.shape[:-2], *p.shape[-2:])) for p in operands]
     routine = small_factor.routine(node.name, node.params, batched, seen)
     return [RoutineCall(node, operands, out, [*batched, seen], routine)], out
+
+
+def _factored_by_lapack(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
+    """A factorization of a copy of the matrices by columns; in double precision, as by NumPy."""
+    (*batch, m, n), wide = operands[0].shape, np.dtype(np.float64)
+    count = prod(batch)
+    routine, size = factorization(node.name, tuple(node.params.items()), count, m, n)
+    matrix = _by_columns(room(wide, count * m * n), tuple(batch), m, n)
+    work, found = whole(room(wide, size), (size,)), whole(room(wide, node.size), node.shape)
+    call = RoutineCall(node, operands, found, [matrix, work, found], routine)
+    steps: list[Step] = [Copy(operands[0], matrix), call]
+    if node.dtype == wide:
+        return steps, found
+    out = whole(room(node.dtype, node.size), node.shape)
+    return [*steps, Copy(found, out)], out
 
 
 def _by_lapack(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
