@@ -283,6 +283,11 @@ def result_spec(node: Node, k: int) -> Spec | None:
     return Spec((*trips, *shape), dtype)
 
 
+def owns_graphs(node: Node) -> bool:
+    """Whether a record is a loop or a branch."""
+    return node.op is LOOP or node.op is BRANCH
+
+
 def graphs_of(node: Node) -> list[Sub]:
     """The graphs that a loop or a branch owns."""
     return list(node.params["arms"]) if node.op is BRANCH else node.params["form"].graphs()

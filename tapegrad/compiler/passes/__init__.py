@@ -14,6 +14,7 @@ from tapegrad.compiler.passes.apply_decompositions import expanded
 from tapegrad.compiler.passes.block_products import with_block_products
 from tapegrad.compiler.passes.combine_pads import with_sums_of_parts
 from tapegrad.compiler.passes.common_subexpressions import simplified
+from tapegrad.compiler.passes.complex_loops import with_real_loops
 from tapegrad.compiler.passes.complex_pairs import with_pairs
 from tapegrad.compiler.passes.dead_code import without_dead
 from tapegrad.compiler.passes.early_gathers import with_early_gathers
@@ -28,7 +29,7 @@ from tapegrad.compiler.passes.sink_records import late
 def optimised(graph: Graph) -> Graph:
     """All passes, in order."""
     graph = without_dead(rerolled(graph).graph)
-    graph = _pruned(with_kept_values(graph), optimised)
+    graph = _pruned(with_real_loops(with_kept_values(graph)), optimised)
     fewer = with_compressed_jacobians(expanded(without_dead(with_pairs(graph))))
     plain = with_block_products(simplified(scalarized(with_contractions(fewer))))
     early = with_early_gathers(plain)

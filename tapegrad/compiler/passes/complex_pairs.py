@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.compiler.ir.control_ops import graphs_of, owns_graphs
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.compiler.passes.apply_decompositions import put, traced
 from tapegrad.ops.complex_forms import (
@@ -25,7 +26,7 @@ from tapegrad.ops.complex_forms import (
     whole_power,
 )
 from tapegrad.ops.complex_parts import complex_
-from tapegrad.ops.core import CUSTOM, Op
+from tapegrad.ops.core import CUSTOM, Op, Spec
 from tapegrad.ops.elementwise import pow as pow_
 from tapegrad.ops.shape import getitem, stack, view_as_complex, view_as_real
 from tapegrad.tape.shape_table import Shape
@@ -34,7 +35,7 @@ from tapegrad.tape.shape_table import Shape
 def with_pairs(graph: Graph) -> Graph:
     """The graph, in which complex numbers are pairs where that spares a call of Python."""
     nodes = graph.nodes
-    if not _computes(graph):
+    if not computes(graph):
         return graph
     builder = _PairBuilder(graph)
     for position in range(len(nodes)):
@@ -50,13 +51,13 @@ def with_real_ends(graph: Graph) -> Graph:
     They lie in memory alike: who calls the program sees no difference.
     """
     nodes = graph.nodes
-    ends = [k for k in (*graph.inputs, *graph.outputs) if _is_complex(nodes[k])]
-    if not ends or not _computes(graph):
+    ends = [k for k in (*graph.inputs, *graph.outputs) if is_complex(nodes[k])]
+    if not ends or not computes(graph):
         return graph
     builder = Builder(graph)
     given: dict[int, int] = {}  # the complex inputs, as pairs
     for position, node in enumerate(nodes):
-        if node.op is None and node.value is None and _is_complex(node):
+        if node.op is None and node.value is None and is_complex(node):
             given[position] = builder.add(Node(None, (), node.params, *_pair_spec(node)))
             joined = Node(view_as_complex, (given[position],), {}, node.shape, node.dtype)
             builder.where[position] = builder.add(joined)
@@ -67,23 +68,31 @@ def with_real_ends(graph: Graph) -> Graph:
     def spread(k: int) -> int:
         node = found.nodes[k]
         pairs = Node(view_as_real, (k,), {}, *_pair_spec(node))
-        return builder.add(pairs) if _is_complex(node) else k
+        return builder.add(pairs) if is_complex(node) else k
 
     outputs = tuple([spread(k) for k in found.outputs])
     inputs = tuple([given.get(k, builder.where[k]) for k in graph.inputs])
     return found._replace(inputs=inputs, outputs=outputs)
 
 
-def _computes(graph: Graph) -> bool:
+def computes(graph: Graph) -> bool:
     """Whether an operation with a form does more than to move elements, which loops can."""
     nodes = graph.nodes
-    if not any(map(_is_complex, nodes)):  # programs are long
+    if not any(map(is_complex, nodes)):  # programs are long
         return False
-    return any(not x.moves and _form(x, [nodes[a] for a in x.args]) for x in nodes)
+    if any(not x.moves and _form(x, [nodes[a] for a in x.args]) for x in nodes):
+        return True
+    return any(computes(sub.graph()) for x in nodes if owns_graphs(x) for sub in graphs_of(x))
 
 
-def _is_complex(node: Node) -> bool:
+def is_complex(node: Node) -> bool:
+    """Whether a record's value is of complex numbers."""
     return node.dtype.kind == "c"
+
+
+def part_spec(node: Node) -> Spec:
+    """The shape and the type of one part of a complex value."""
+    return Spec(node.shape, real_type(node.dtype))
 
 
 def _pair_spec(node: Node) -> tuple[Shape, np.dtype]:
@@ -94,7 +103,7 @@ def _pair_spec(node: Node) -> tuple[Shape, np.dtype]:
 def _form(node: Node, operands: list[Node]) -> tuple[Form, dict[str, Any]] | None:
     """What writes a record of complex numbers with their parts, and its parameters."""
     op = node.op
-    if not isinstance(op, Op) or not any(map(_is_complex, (node, *operands))):
+    if not isinstance(op, Op) or not any(map(is_complex, (node, *operands))):
         return None
     if any(view in (view_as_real, view_as_complex) for view, _ in node.params.get("chain", ())):
         return None  # it sees pairs on its way
@@ -103,7 +112,7 @@ def _form(node: Node, operands: list[Node]) -> tuple[Form, dict[str, Any]] | Non
         x = exponent.value.flat[0]
         if x.imag == 0 and x.real in POWERS:
             return whole_power, {"n": int(x.real)}
-    form = form_of(op, len(operands), _is_complex(node))
+    form = form_of(op, len(operands), is_complex(node))
     return None if form is None else (form, node.params)
 
 
@@ -124,25 +133,38 @@ class _PairBuilder(Builder):
         if found is not None and (split or not node.moves or node.name in FORMS):
             self._put(position, node, operands, *found)
             return
-        is_complex = [_is_complex(x) for x in (*operands, node)]
-        if isinstance(node.op, Op) and not node.moves and any(is_complex) and split:
-            self._call(position, node, is_complex)
+        pairs = [is_complex(x) for x in (*operands, node)]
+        if isinstance(node.op, Op) and not node.moves and any(pairs) and split:
+            self._call(position, node, pairs)
+            return
+        if self._take_part(position, node):
             return
         for a in node.args:
             self.joined(a)
         self.copy(position)
 
-    def _call(self, position: int, node: Node, is_complex: list[bool]) -> None:
+    def _take_part(self, position: int, node: Node) -> bool:
+        """Have one part of a complex value that is known by its parts."""
+        if node.op is not getitem or self.graph.nodes[node.args[0]].op is not view_as_real:
+            return False
+        dots, *which = node.params["index"]
+        (whole,) = self.graph.nodes[node.args[0]].args
+        if dots is not ... or len(which) != 1 or whole not in self.parts:
+            return False
+        self.where[position] = self._both(whole)[which[0]]
+        return True
+
+    def _call(self, position: int, node: Node, pairs: list[bool]) -> None:
         """Append a call of Python, which is given arrays of parts and returns one."""
         args = [
             self._paired(a) if known else self.where[a]
-            for a, known in zip(node.args, is_complex, strict=False)
+            for a, known in zip(node.args, pairs, strict=False)
         ]
         assert node.op is not None
-        op = OnPairs(node.op, is_complex)
-        shape, dtype = _pair_spec(node) if is_complex[-1] else node.spec
+        op = OnPairs(node.op, pairs)
+        shape, dtype = _pair_spec(node) if pairs[-1] else node.spec
         found = self.add(Node(op, tuple(args), node.params, shape, dtype))
-        if is_complex[-1]:
+        if pairs[-1]:
             self.parts[position] = self._taken_apart(found, node)
         else:
             self.where[position] = found
@@ -199,7 +221,7 @@ class _PairBuilder(Builder):
         places: list[int] = []
         there: list[tuple[bool, ...]] = []
         for a, x in zip(node.args, operands, strict=True):
-            found = self._split(a) if _is_complex(x) else (self.where[a],)
+            found = self._split(a) if is_complex(x) else (self.where[a],)
             there.append(tuple([p is not None for p in found]))
             places += [p for p in found if p is not None]
         specs = tuple([(x.shape, x.dtype.str, s) for x, s in zip(operands, there, strict=True)])
@@ -208,7 +230,7 @@ class _PairBuilder(Builder):
             self._known[key] = _trace(form, params, node, operands, there)
         graph, missing = self._known[key]
         results = put(self, graph, places)
-        if _is_complex(node):
+        if is_complex(node):
             self.parts[position] = results[0], None if missing else results[1]
         else:
             self.where[position] = results[0]
@@ -233,11 +255,11 @@ def _trace(
         args: list[Any] = []
         for x, parts in zip(operands, there, strict=True):
             found = [next(left) if part else None for part in parts]
-            args.append(Pair(*found) if _is_complex(x) else found[0])
+            args.append(Pair(*found) if is_complex(x) else found[0])
         if node.name not in SPARSE:
             args = [_full(x, arg) for x, arg in zip(operands, args, strict=True)]
         result = form(*args, **params)
-        if not _is_complex(node):
+        if not is_complex(node):
             return (result,)
         missing = result.im is None
         return (result.re,) if missing else tuple(result)
@@ -261,8 +283,8 @@ def _full(x: Node, value: Any) -> Any:
 class OnPairs(Op):
     """An operation on arrays of parts, for a call of Python; it stands in no table."""
 
-    def __init__(self, op: Op, is_complex: list[bool]) -> None:
-        count = len(is_complex) - 1
+    def __init__(self, op: Op, pairs: list[bool]) -> None:
+        count = len(pairs) - 1
         # Of another name: what loops and LAPACK compute of this operation they compute of numbers.
         self.name, self.kind, self.code = f"{op.name} of pairs", CUSTOM, op.code
         self.inputs, self.formulas, self.saves = op.inputs, op.formulas, op.saves
@@ -272,10 +294,10 @@ class OnPairs(Op):
 
         def forward(*args: np.ndarray, **params: Any) -> Any:
             given = [
-                _joined(arg) if known else arg for arg, known in zip(args, is_complex, strict=False)
+                _joined(arg) if known else arg for arg, known in zip(args, pairs, strict=False)
             ]
             found = np.asarray(op.forward(*given, **params), order="C")
-            if not is_complex[-1]:
+            if not pairs[-1]:
                 return found
             return found.reshape(*found.shape, 1).view(real_type(found.dtype))
 

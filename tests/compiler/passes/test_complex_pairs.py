@@ -122,10 +122,10 @@ def test_what_has_no_form_is_left_to_python_between():
     z = numbers(8)
 
     def f(z):
-        return np.sum(np.abs(np.fft.fft(np.exp(z) * z) / (2 + z)) ** 2)
+        return np.sum(np.abs(np.arctan(np.exp(z) * z) / (2 + z)) ** 2)
 
     np.testing.assert_allclose(tg.jit(tg.grad(f))(z), tg.grad(f)(z), rtol=1e-12)
-    assert set(tg.jit(tg.grad(f)).lower(z).callbacks) == {"fft_c2c of pairs"}
+    assert set(tg.jit(tg.grad(f)).lower(z).callbacks) == {"atan of pairs"}
 
 
 OTHERS = {
