@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.ops import fourier_forms
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import getitem
 
@@ -185,6 +186,11 @@ def _to(z: Any, *, dtype: np.dtype) -> Any:
     return Pair(o.to(z.re, dtype=real_type(dtype)), im)
 
 
+def _fft(z: Any, **how: Any) -> Pair:
+    re, im = z if isinstance(z, Pair) else (z, fourier_forms.zeros(z))
+    return Pair(*fourier_forms.c2c(re, im, **how))
+
+
 class _Operations:
     """The rows of the table, by their names."""
 
@@ -208,6 +214,9 @@ FORMS: dict[str, Form] = {
     "square": lambda z: _times(z, z),
     "conj": lambda z: Pair(z.re, None if z.im is None else -z.im),
     "complex": lambda a, b: Pair(a, b),
+    "fft_c2c": _fft,
+    "fft_r2c": lambda x, **how: Pair(*fourier_forms.r2c(x, **how)),
+    "fft_c2r": lambda z, **how: fourier_forms.c2r(z.re, z.im, **how),
     "view_as_real": lambda z: o.stack(z.re, z.im, dim=z.re.ndim),
     "view_as_complex": lambda x: Pair(*[getitem(x, index=(..., k)) for k in range(2)]),
     "abs": _abs, "angle": lambda z: o.atan2(z.im, z.re), "sgn": _sgn, "exp": _exp, "log": _log,

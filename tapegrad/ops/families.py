@@ -20,6 +20,7 @@ from tapegrad.ops import (
     exponents,
     factorizations,
     fourier,
+    fourier_forms,
     incomplete,
     index,
     interpolation,
@@ -48,9 +49,9 @@ from tapegrad.ops.core import Op, by_code, table
 
 __all__ = [
     "Op", "activations", "alignments", "bessel", "by_code", "complex_parts", "convolution",
-    "determinant", "einsum", "elementwise", "exponents", "factorizations", "fourier", "incomplete",
-    "index",
-    "interpolation", "least_squares", "linalg", "logic", "losses", "lu", "order",
-    "orthogonal_polynomials", "pure_callback", "reduce", "scan", "scatter_reduce", "scipy_special",
-    "shape", "solve", "sparse", "special", "strided", "table", "tiling", "unchecked", "windows",
+    "determinant", "einsum", "elementwise", "exponents", "factorizations", "fourier",
+    "fourier_forms", "incomplete", "index", "interpolation", "least_squares", "linalg", "logic",
+    "losses", "lu", "order", "orthogonal_polynomials", "pure_callback", "reduce", "scan",
+    "scatter_reduce", "scipy_special", "shape", "solve", "sparse", "special", "strided", "table",
+    "tiling", "unchecked", "windows",
 ]  # fmt: skip

@@ -523,6 +523,8 @@ for scale in ("", "ortho", "n"):
     row("fft_r2c", (2, 3, 4), dims=(0, 2), scale=scale, half=True)
     row("fft_c2c", (2, 3), dims=(0,), scale=scale, forward=True)
     row("fft_c2c", (2, 3, 4), dims=(2, 1), scale=scale, forward=False)
+row("fft_planes", (2, 3, 4), dims=(0, 1))
+row("fft_planes", (6, 2), dims=(1, 0))
 for keepdim in (False, True):
     for name in ("argmax", "argmin"):
         row(name, (2, 3), dim=1, keepdim=keepdim)

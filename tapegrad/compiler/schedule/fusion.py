@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from tapegrad.compiler.codegen import stockham
 from tapegrad.compiler.ir.buffers import (
     CONSTANT,
     INPUT,
@@ -53,12 +54,14 @@ from tapegrad.compiler.schedule.step_ir import (
     REDUCE,
     SCAN,
     SCATTER,
+    TRANSFORM,
     WINDOW,
     BoundsCheck,
     Copy,
     FixedNest,
     GemmCheck,
     Loop,
+    RoutineCall,
     ScheduleState,
     Step,
     copy_nest,
@@ -67,6 +70,7 @@ from tapegrad.compiler.schedule.step_ir import (
 from tapegrad.compiler.schedule.virtual_concat import DEPTH
 from tapegrad.kernels.codegen.rule_codegen import scalar_form
 from tapegrad.ops.core import ELEMENTWISE
+from tapegrad.ops.fourier_forms import fft_planes
 from tapegrad.ops.index import HOLE
 from tapegrad.tape.shape_table import Shape
 
@@ -127,6 +131,8 @@ class Schedule(ScheduleState):
             self._scan(position, node)
         elif kind == NATIVE:
             self._native(position, node)
+        elif kind == TRANSFORM:
+            self._transform(position, node)
         else:
             self.call(position, node)
 
@@ -161,6 +167,8 @@ class Schedule(ScheduleState):
         alike = fits and all(x.dtype == node.dtype for x in operands)
         if alike and node.op.lapack and node.dtype.kind == "f":
             return NATIVE
+        if node.op is fft_planes and node.params["dims"][0] == 0:
+            return TRANSFORM
         if node.name in ("matmul", "product") and node.dtype.kind == "f" and fits:
             return MATRIX
         return CALL
@@ -320,6 +328,20 @@ class Schedule(ScheduleState):
     def _native(self, position: int, node: Node) -> None:
         steps, out = lapack.steps(node, [self.plain(a) for a in node.args], self.room)
         self.steps += steps
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    def _transform(self, position: int, node: Node) -> None:
+        """A Fourier transform."""
+        (a,) = node.args
+        _, dim = node.params["dims"]
+        _, *shape = node.shape
+        before, n, after = prod(shape[: dim - 1]), shape[dim - 1], prod(shape[dim:])
+        room = whole(self.room(node.dtype, size := stockham.scratch(n, after)), (size,))
+        given = [self.plain(a, ordered=True), self.constant(stockham.twiddles(n, node.dtype)), room]
+        out = self.fresh(node)
+        routine = stockham.routine(before, n, after, node.dtype)
+        self.steps.append(RoutineCall(node, given[:1], out, [*given, out], routine))
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 

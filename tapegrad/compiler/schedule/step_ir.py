@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.ir.buffers import SCRATCH, Buffer, Place, whole
+from tapegrad.compiler.ir.buffers import CONSTANT, SCRATCH, Buffer, Place, whole
 from tapegrad.compiler.ir.control_ops import BRANCH, Repeat
 from tapegrad.compiler.ir.graph import Graph, Node
 from tapegrad.compiler.ir.loop_nest import MAX, MIN, SET, SUM, Nest, Store, Term, nest_of, supported
@@ -20,10 +20,11 @@ from tapegrad.tape.shape_table import Shape
 
 COPIED = 256  # bytes of a carry up to which it is copied after each trip
 # How a record is scheduled.
-MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, JOINED, GATHER, SCATTER, SCAN, NATIVE, CALL, NESTED = (
+MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, JOINED, GATHER, SCATTER, SCAN, NATIVE = (
     "map", "reduce", "window", "leaf", "matrix", "pieces", "joined", "gather", "scatter", "scan",
-    "native", "call", "nested",
+    "native",
 )  # fmt: skip
+TRANSFORM, CALL, NESTED = "transform", "call", "nested"
 
 
 class Loop:
@@ -263,6 +264,16 @@ class ScheduleState:
         buffer = Buffer(SCRATCH, 0, dtype, size)
         self.buffers.append(buffer)
         return buffer
+
+    def constant(self, value: np.ndarray) -> Place:
+        """A table that steps of a kind share."""
+        known = [k for k, found in enumerate(self.constants) if found is value]
+        if not known:
+            self.constants.append(value)
+        number = known[0] if known else len(self.constants) - 1
+        buffer = Buffer(CONSTANT, number, value.dtype, value.size)
+        self.buffers.append(buffer)
+        return whole(buffer, value.shape)
 
     def loop(self, at: int) -> Loop:
         """A step that is a loop."""

@@ -1,0 +1,198 @@
+"""Fourier transforms of real and imaginary parts, by transforms of both as the planes of an array.
+
+Compiled programs compute `fft_planes`, which knows sizes of small factors.  Of others a convolution
+makes transforms of such a size (Bluestein's algorithm), and even numbers of real elements are half
+as many complex ones.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.core import Op, custom
+from tapegrad.ops.shape import cat, flip, getitem, stack
+from tapegrad.ops.tiling import pad
+from tapegrad.tape.shape_table import Shape
+
+RADICES = (4, 2, 3, 5, 7, 11, 13)
+Parts = tuple[Any, Any]
+
+
+@cache
+def factors(n: int) -> tuple[int, ...]:
+    """The small factors of a size, none where it has another one.
+
+    >>> from tapegrad.ops.fourier_forms import factors
+    >>> factors(360), factors(34)
+    ((4, 2, 3, 3, 5), ())
+    """
+    found = []
+    for radix in RADICES:
+        while n % radix == 0:
+            found.append(radix)
+            n //= radix
+    return tuple(found) if n == 1 else ()
+
+
+def _fft_planes(x: Any, *, dims: Shape) -> Any:
+    plane, dim = dims
+    re, im = (x.take(k, plane) for k in range(2))
+    y = np.fft.fft(re + 1j * im, axis=dim - (plane < dim))
+    return np.stack([y.real, y.imag], plane).astype(x.dtype)
+
+
+def _fft_planes_vjp(g: Any, dims: Shape) -> Any:
+    plane = dims[:1]
+    return flip(fft_planes(flip(g, dims=plane), dims=dims), dims=plane)
+
+
+# Of the numbers whose parts lie along the first of two dimensions, along the second of these.
+fft_planes: Op = custom("fft_planes", _fft_planes, x=_fft_planes_vjp, ordered=True)
+
+
+def c2c(re: Any, im: Any, *, dims: Shape, scale: str, forward: bool) -> Parts:
+    """The parts of the transform of complex numbers."""
+    if not forward:  # exchanged parts are those of i times the conjugate
+        im, re = c2c(im, re, dims=dims, scale=scale, forward=True)
+        return re, im
+    planes = stack(re, im, dim=0)
+    for dim in dims:
+        planes = _along(planes, dim + 1)
+    found = _split(planes)
+    factor = _factor(prod([re.shape[d] for d in dims]), scale)
+    return found if factor == 1.0 else (found[0] * factor, found[1] * factor)
+
+
+def r2c(x: Any, *, dims: Shape, scale: str, half: bool) -> Parts:
+    """The parts of the transform of real numbers."""
+    *others, last = dims
+    n = x.shape[last]
+    if not half:
+        return c2c(x, zeros(x), dims=dims, scale=scale, forward=True)
+    if n % 2:
+        re, im = c2c(x, zeros(x), dims=(last,), scale="", forward=True)
+        re, im = (_part(part, last, slice(0, n // 2 + 1)) for part in (re, im))
+    else:
+        re, im = _from_halves(x, last)
+    re, im = c2c(re, im, dims=tuple(others), scale="", forward=True) if others else (re, im)
+    factor = _factor(prod([x.shape[d] for d in dims]), scale)
+    return (re, im) if factor == 1.0 else (re * factor, im * factor)
+
+
+def c2r(re: Any, im: Any, *, dims: Shape, scale: str, size: int) -> Any:
+    """The real numbers of which half the frequencies are given."""
+    *others, last = dims
+    if others:
+        re, im = c2c(re, im, dims=tuple(others), scale="", forward=False)
+    inner = (size - 1) // 2  # the frequencies whose conjugates are left out
+    im = _padded(_part(im, last, slice(1, inner + 1)), last, 1, size // 2 - inner)
+    if size % 2:
+        mirrored = [flip(_part(part, last, slice(1, inner + 1)), dims=(last,)) for part in (re, im)]
+        re, im = cat(re, mirrored[0], dim=last), cat(im, -mirrored[1], dim=last)
+        found, _ = c2c(re, im, dims=(last,), scale="", forward=False)
+    else:
+        found = _to_halves(re, im, last, size)
+    factor = _factor(size * prod([re.shape[d] for d in others]), scale)
+    return found if factor == 1.0 else found * factor
+
+
+def _from_halves(x: Any, dim: int) -> Parts:
+    """Half the frequencies of an even number of real elements, two of which make a complex one."""
+    n = x.shape[dim]
+    re, im = c2c(
+        *(_part(x, dim, slice(k, None, 2)) for k in range(2)), dims=(dim,), scale="", forward=True
+    )
+    re, im = (cat(part, _part(part, dim, slice(0, 1)), dim=dim) for part in (re, im))
+    other_re, other_im = (flip(part, dims=(dim,)) for part in (re, im))
+    angle = 2 * np.pi * np.arange(n // 2 + 1) / n
+    cos, sin = (_row(part, x, dim) for part in (0.5 * np.cos(angle), 0.5 * np.sin(angle)))
+    sum_re, sum_im = re + other_re, im + other_im
+    gap_re, gap_im = re - other_re, im - other_im
+    return 0.5 * sum_re + sum_im * cos - gap_re * sin, 0.5 * gap_im - gap_re * cos - sum_im * sin
+
+
+def _to_halves(re: Any, im: Any, dim: int, size: int) -> Any:
+    """The even number of real elements of which half the frequencies are given."""
+    half = size // 2
+    other_re, other_im = (flip(_part(part, dim, slice(1, None)), dims=(dim,)) for part in (re, im))
+    re, im = (_part(part, dim, slice(0, half)) for part in (re, im))
+    angle = 2 * np.pi * np.arange(half) / size
+    cos, sin = (_row(part, re, dim) for part in (np.cos(angle), np.sin(angle)))
+    sum_re, gap_im = re + other_re, im - other_im
+    gap_re, sum_im = re - other_re, im + other_im
+    even, odd = c2c(
+        sum_re - (gap_re * sin + sum_im * cos), gap_im + (gap_re * cos - sum_im * sin),
+        dims=(dim,), scale="", forward=False,
+    )  # fmt: skip
+    shape = (*re.shape[:dim], size, *re.shape[dim + 1 :])
+    return stack(even, odd, dim=dim + 1).reshape(shape)
+
+
+def _along(planes: Any, dim: int) -> Any:
+    n = planes.shape[dim]
+    if factors(n):
+        return fft_planes(planes, dims=(0, dim))
+    return planes if n == 1 else _convolved(planes, dim)
+
+
+def _convolved(planes: Any, dim: int) -> Any:
+    """The transform of any size: 2 j k is j² + k² - (j - k)²."""
+    n = planes.shape[dim]
+    size = next(m for m in range(2 * n - 1, 4 * n) if factors(m) and m % 4 == 0)
+    angle = np.pi * (np.arange(n) ** 2 % (2 * n)) / n
+    wave = np.exp(1j * np.pad(angle, (0, size - n)))
+    wave[n:] = 0.0
+    wave[size - n + 1 :] = np.exp(1j * angle[:0:-1])
+    known = np.fft.fft(wave) / size
+    down = _rows(np.exp(-1j * angle), planes, dim)
+    re, im = (_padded(part, dim - 1, 0, size - n) for part in _times(_split(planes), down))
+    given = _split(fft_planes(stack(re, im, dim=0), dims=(0, dim)))
+    im, re = _times(given, _rows(known, planes, dim))  # exchanged, so that the way is back
+    im, re = _split(fft_planes(stack(re, im, dim=0), dims=(0, dim)))
+    re, im = (_part(part, dim - 1, slice(0, n)) for part in (re, im))
+    return stack(*_times((re, im), down), dim=0)
+
+
+def _split(planes: Any) -> Parts:
+    re, im = (getitem(planes, index=(k,)) for k in range(2))
+    return re, im
+
+
+def _times(a: Parts, b: Parts) -> Parts:
+    return a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]
+
+
+def _part(x: Any, dim: int, where: slice) -> Any:
+    return getitem(x, index=(slice(None),) * dim + (where,))
+
+
+def _padded(x: Any, dim: int, before: int, after: int) -> Any:
+    widths = [(0, 0)] * x.ndim
+    widths[dim] = before, after
+    return pad(x, widths=tuple(widths), value=0.0)
+
+
+def zeros(x: Any) -> np.ndarray:
+    """Imaginary parts of real numbers."""
+    return np.zeros(x.shape, x._a.dtype)
+
+
+def _row(values: np.ndarray, x: Any, dim: int) -> np.ndarray:
+    """Numbers along a dimension of an array, of its type."""
+    return values.astype(x._a.dtype).reshape([-1 if d == dim else 1 for d in range(x.ndim)])
+
+
+def _rows(values: np.ndarray, planes: Any, dim: int) -> Parts:
+    """The parts of numbers along a dimension of planes, for one plane."""
+    re, im = (_row(part, _split(planes)[0], dim - 1) for part in (values.real, values.imag))
+    return re, im
+
+
+def _factor(count: int, scale: str) -> float:
+    found = {"": 1.0, "ortho": 1.0 / math.sqrt(count), "n": 1.0 / count}
+    return found[scale]
