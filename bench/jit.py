@@ -12,6 +12,7 @@ from bench.gradbench.evaluation import Call, as_numpy
 from bench.jit_calls import call
 from bench.jit_evals import gradbench
 from bench.jit_matrices import matrices
+from bench.jit_spectral import spectral
 from bench.patience import Clock
 from bench.problem import SEED, TooLong, Unsupported
 from bench.report import Row, at_least, ratios_to, unsteady
@@ -19,7 +20,7 @@ from bench.sides import ADAPTERS
 from bench.sides.side import Side
 from bench.timing import QUICK, Effort, Figure, interleave
 
-GROUPS = ("gradbench", "call", "matrices", "vmath")
+GROUPS = ("gradbench", "call", "matrices", "spectral", "vmath")
 PROCESS_GROUPS: dict[str, Any] = {}
 NAMES = ("tapegrad", "scipy", "torch", "jax")
 LEAST = dict.fromkeys(NAMES[1:], 1.0)
@@ -81,5 +82,5 @@ def on_arrays(side: Side, name: str, arrays: list[np.ndarray]) -> Call:
 
 
 __all__ = [
-    "ADAPTERS", "GROUPS", "PROCESS_GROUPS", "call", "gradbench", "matrices", "vmath",
+    "ADAPTERS", "GROUPS", "PROCESS_GROUPS", "call", "gradbench", "matrices", "spectral", "vmath",
 ]  # fmt: skip
