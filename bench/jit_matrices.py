@@ -42,10 +42,18 @@ def matrices(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
             if error > VALUE_TOLERANCE:
                 raise Disagreement(f"{name}: {side.name} is off by {error}")
         if calls:
-            samples = interleave(calls, effort)
-            figures = {side: Figure.of(taken, 1e6) for side, taken in samples.items()}
-            ratios, note = ratios_to(figures, *NAMES[1:]), unsteady(figures, *NAMES[1:])
-            yield Row(GROUP, name, threads, "µs", figures, ratios, note=note)
+            yield compared(GROUP, name, threads, calls, effort, NAMES[1:])
+
+
+def compared(
+    group: str, name: str, threads: int, calls: dict[str, Call], effort: Effort,
+    others: tuple[str, ...],
+) -> Row:  # fmt: skip
+    """Time calls, interleaved, and compare ours with the others."""
+    samples = interleave(calls, effort)
+    figures = {side: Figure.of(taken, 1e6) for side, taken in samples.items()}
+    ratios, note = ratios_to(figures, *others), unsteady(figures, *others)
+    return Row(group, name, threads, "µs", figures, ratios, note=note)
 
 
 def parts(found: Any) -> tuple[Any, ...]:

@@ -9,10 +9,11 @@ import numpy as np
 
 from bench.check import VALUE_TOLERANCE, Disagreement
 from bench.gradbench.evaluation import Call, as_numpy, largest_difference
+from bench.jit_matrices import compared
 from bench.problem import SEED
-from bench.report import Row, ratios_to, unsteady
+from bench.report import Row
 from bench.sides.side import Side
-from bench.timing import QUICK, Effort, Figure, interleave
+from bench.timing import QUICK, Effort
 
 NAMES = ("tapegrad", "jax")
 GROUP = "Fourier transforms and complex numbers, gradient"
@@ -34,10 +35,7 @@ def spectral(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
             if error > VALUE_TOLERANCE:
                 raise Disagreement(f"{name}: {side.name} is off by {error}")
         if calls:
-            samples = interleave(calls, effort)
-            figures = {side: Figure.of(taken, 1e6) for side, taken in samples.items()}
-            ratios, note = ratios_to(figures, *NAMES[1:]), unsteady(figures, *NAMES[1:])
-            yield Row(GROUP, name, threads, "µs", figures, ratios, note=note)
+            yield compared(GROUP, name, threads, calls, effort, NAMES[1:])
 
 
 def problems(quick: bool) -> Iterator[tuple[str, Callable[[Any], Callable[..., Any]], np.ndarray]]:
