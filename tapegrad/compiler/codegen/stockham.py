@@ -7,7 +7,6 @@ lie in planes of their own, hence a vector holds the one or the other of neighbo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import numpy as np
 
 from tapegrad.compiler.codegen.small_matmul import KEPT
 from tapegrad.compiler.llvm.function_builder import FunctionBuilder, Routine
-from tapegrad.ops.fourier_forms import factors
+from tapegrad.ops.fourier_forms import factors, roots_of_unity
 
 COLUMNS = 64  # neighbours that are transformed together, so that they stay in the cache
 GAP = 72  # elements between planes: at a power of two apart they would displace each other
@@ -38,12 +37,13 @@ def twiddles(n: int, dtype: np.dtype[Any]) -> np.ndarray:
     >>> import numpy as np
     >>> from tapegrad.compiler.codegen.stockham import twiddles
     >>> twiddles(8, np.dtype(float)).round(2).tolist()
-    [1.0, 0.71, 1.0, 0.0, 1.0, -0.71, -0.0, -0.71, -0.0, -1.0, -0.0, -0.71]
+    [1.0, 0.71, 1.0, 0.0, 1.0, -0.71, 0.0, -0.71, 0.0, -1.0, 0.0, -0.71]
     """
     found, left = [], n
     for radix in factors(n)[:-1]:
-        angles = 2 * np.pi * np.outer(np.arange(1, radix), np.arange(left // radix)) / left
-        found += [np.cos(angles).ravel(), -np.sin(angles).ravel()]
+        powers = np.outer(np.arange(1, radix), np.arange(left // radix))
+        roots = roots_of_unity(-powers.ravel(), left)
+        found += [roots.real, roots.imag]
         left //= radix
     table = np.concatenate([*found, np.empty(0)]).astype(dtype)
     table.flags.writeable = False
@@ -238,9 +238,9 @@ class _Transform:
             total = self._two("fadd", total, pair, lanes)
         found = [total] * r
         for j in half:
-            angles = [2 * math.pi * (j * k % r) / r for k in half]
-            even = self._weighted([xs[0], *sums], [1.0, *map(math.cos, angles)], lanes)
-            odd = self._weighted(gaps, [*map(math.sin, angles)], lanes)
+            roots = roots_of_unity(j * np.array(half), r)
+            even = self._weighted([xs[0], *sums], [1.0, *roots.real], lanes)
+            odd = self._weighted(gaps, [*roots.imag], lanes)
             found[j], found[r - j] = self._sides(even, odd, lanes)
         return found
 

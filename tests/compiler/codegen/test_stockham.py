@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.compiler.codegen import stockham
+from tapegrad.ops.fourier_forms import roots_of_unity
 
 pytestmark = pytest.mark.tapegrad_only("how programs are compiled")
 
@@ -95,8 +95,16 @@ def test_what_is_not_finite_stays_so():
         assert not np.isfinite(tg.jit(lambda z: np.fft.fft(z * 1.0))(z)).any()
 
 
-def test_twiddles_are_exact_to_the_last_bits():
-    table = stockham.twiddles(1024, np.dtype(float))
-    re, im = table[: 3 * 256], table[3 * 256 : 6 * 256]
-    angles = np.outer([1, 2, 3], np.arange(256)).ravel() * (-2j * np.pi / 1024)
-    np.testing.assert_allclose(re + 1j * im, np.exp(angles), atol=2e-16)
+def test_roots_of_unity_are_exact_to_the_last_bit():
+    found = roots_of_unity(np.arange(1536), 1536)
+    assert [found[k] for k in (0, 384, 768, 1152, 512)] == [1, 1j, -1, -1j, found[1024].conj()]
+    assert found[512].real == found[1024].real == -0.5
+    np.testing.assert_array_equal(found[192].real, found[192].imag)
+    exact = np.exp(2j * np.pi * np.arange(1536) / 1536)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=2e-15)
+
+
+@pytest.mark.parametrize("n", [3, 6, 8, 12, 60, 64])
+def test_the_other_frequencies_of_a_constant_are_zero(n):
+    found = tg.jit(lambda z: np.fft.fft(z * 1.0))(np.full(n, 2.0 + 1j))
+    assert not found[1:].any() if n < 60 else np.abs(found[1:]).max() < 1e-14

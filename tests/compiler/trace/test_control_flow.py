@@ -427,7 +427,9 @@ def test_stop_gradient_within_a_loop():
 
 def test_a_call_back_into_python_within_a_loop():
     def f(x):
-        return tg.fori_loop(0, 3, lambda i, y: y + tg.linalg.matrix_exp(np.outer(x, x) * y)[2, 0], 0.1)
+        return tg.fori_loop(
+            0, 3, lambda i, y: y + tg.linalg.matrix_exp(np.outer(x, x) * y)[2, 0], 0.1
+        )
 
     assert tg.jit(f).lower(X).callbacks == ("matrix_exp",)
     same(f, f, X, orders=2)
