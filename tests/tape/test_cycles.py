@@ -16,6 +16,13 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def without_what_other_tests_left():
+    """Spare each look the objects of other tests, a million of them."""
+    gc.collect()
+    gc.freeze()
+
+
 class Sentinel:
     """What a cycle holds, and a weak reference tells of."""
 
