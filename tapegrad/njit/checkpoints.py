@@ -58,10 +58,11 @@ def _state(function: Function, plan: ReversePlan, loop: Loop) -> list[Memory] | 
         if any(s.home in loop.blocks or plan.memory.follows(leaving, 0, s) for s in stores)
     }  # fmt: skip
     classes = {of(v.args[0]) for v in inside if v.op == "load"} & written
+    pointers = function.written_pointers()
     found = [
         Memory(p, p.attribute.element, function.lengths_of(p))
         for p in function.parameters
-        if p.type == "ptr" and of(p) in classes
+        if of(p) in classes and p in pointers
     ]
     for v in function.instructions():
         if v.type == "ptr" and v.op in ("call", "part") and of(v) in classes:

@@ -220,12 +220,8 @@ def effects_of(f: Dispatcher, kinds: Kinds, chosen: tuple[int, ...]) -> Effects:
 
 def _written(function: Function) -> frozenset[int]:
     """The arguments whose arrays, or containers, the function writes into."""
-    classes = set[Value]().union(*map(function.written_classes, function.instructions()))
-    return frozenset(
-        p.attribute.argument
-        for p in function.parameters
-        if p.type == "ptr" and function.alias_class(p) in classes
-    )
+    written = function.written_pointers()
+    return frozenset(p.attribute.argument for p in function.parameters if p in written)
 
 
 def _draws(function: Function) -> SourceLine | None:

@@ -6,7 +6,6 @@ class in between; where nothing is ever written to it, to any that dominates it.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 from tapegrad.njit.ssa_form import drop_trivial_phis, resolve_operands, resolved
@@ -28,17 +27,8 @@ def simplify(function: Function) -> None:
 def find_alias_classes(function: Function) -> None:
     """Unite pointers that are made of each other."""
     function.alias_classes = {}
-    for v in function.all_values():
-        if v.op == "call":  # it may let one lead to what another one does
-            pointers = [a for a in v.args if a.type == "ptr"]
-            pointers += [v] if v.type == "ptr" else []
-            if v.attribute.writes or (v.type == "ptr" and not v.attribute.detached):
-                for a, b in pairwise(pointers):
-                    function.unite(a, b)
-        elif v.type == "ptr" and v.op != "alloc":
-            for a in v.args:
-                if a.type == "ptr":
-                    function.unite(v, a)
+    for pointer, origin in function.pointer_origins():
+        function.unite(pointer, origin)
 
 
 class _Numbering:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from tapegrad.njit.three_address_code import CodeBlock, SourceLine
@@ -244,6 +245,41 @@ class Function:
         if v.op == "call" and v.attribute.writes:
             return {self.alias_class(a) for a in v.args if a.type == "ptr"}
         return set()
+
+    def pointer_origins(self) -> Iterator[tuple[Value, Value]]:
+        """Pointers, each with one that it may come from.
+
+        A call may let one lead to what another one does.
+        """
+        for v in self.all_values():
+            origins = [a for a in v.args if a.type == "ptr"]
+            if v.op == "call":
+                pointers = [*origins, v] if v.type == "ptr" else origins
+                if v.attribute.writes or (v.type == "ptr" and not v.attribute.detached):
+                    for a, b in pairwise(pointers):
+                        yield a, b
+                        yield b, a
+            elif v.type == "ptr" and v.op != "alloc":
+                for a in origins:
+                    yield v, a
+
+    def written_pointers(self) -> set[Value]:
+        """The pointers through which memory is written into, and all that they may come from."""
+        origins: dict[Value, list[Value]] = {}
+        for pointer, origin in self.pointer_origins():
+            origins.setdefault(pointer, []).append(origin)
+        found, pending = set[Value](), list[Value]()
+        for v in self.instructions():
+            if v.op == "store":
+                pending.append(v.args[0])
+            elif v.op == "call" and v.attribute.writes:
+                pending += [a for a in v.args if a.type == "ptr"]
+        while pending:
+            pointer = pending.pop()
+            if pointer not in found:
+                found.add(pointer)
+                pending += origins.get(pointer, ())
+        return found
 
     def lengths_of(self, pointer: Value) -> list[Value]:
         """The lengths whose product is the size of an array that is an argument or made here."""

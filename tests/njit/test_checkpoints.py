@@ -112,6 +112,27 @@ def test_gradients_are_bitwise_those_without_a_limit(f, args, limit):
         np.testing.assert_array_equal(a, b)
 
 
+def test_arguments_that_are_never_written_are_no_state(tmp_path):
+    """Not even with what they have: here the operating system lets nobody write."""
+
+    @njit
+    def driven(x, k, own, steps):
+        state = np.zeros(len(x))
+        places = state if own else x
+        s = 0.0
+        for _ in range(steps):
+            for i in range(len(x)):
+                state[i] = math.sin(state[i] + k * places[i])
+                s += state[i] * places[i]
+        return s
+
+    SMALL[:6].tofile(tmp_path / "x")
+    x = np.memmap(tmp_path / "x", mode="r")
+    x = np.asarray(x).view(np.float64)
+    found = tg.grad(driven, max_memory=20_000)(x, 0.5, False, 2000)
+    np.testing.assert_array_equal(found, tg.grad(driven)(x, 0.5, False, 2000))
+
+
 @pytest.fixture
 def unvectorized(monkeypatch):
     """Sums of adjoints, which a vectorized loop adds up in another order, are in order."""

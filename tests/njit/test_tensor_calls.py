@@ -237,6 +237,27 @@ def test_what_writes_into_its_arguments_is_refused(transform):
     assert tg.grad(lambda x: (filled(x) + x).sum())(X).numpy() == pytest.approx(2 * X.numpy() + 1)
 
 
+def test_arrays_that_stand_for_an_argument_may_be_written():
+    """What is made where an argument is left out, or in one branch, is no argument."""
+
+    @njit
+    def weighted(x, weights=None, padded=False):
+        if weights is None:
+            weights = np.ones_like(x)
+        if padded:
+            places = np.zeros(len(x) + 2)
+            places[1:-1] = x
+        else:
+            places = x
+        return np.sum(weights * places[: len(x)] ** 2)
+
+    weights = np.array([1.0, 2.0, 3.0])
+    for padded, factors in ((False, [2.0, 4.0, 6.0]), (True, [4.0, 6.0, 0.0])):
+        x = X.clone().requires_grad_()
+        weighted(x, weights, padded).backward()
+        np.testing.assert_allclose(x.grad, factors * X.numpy())
+
+
 def test_a_derivative_reads_what_the_call_has_read():
     table = np.arange(3.0)
 
