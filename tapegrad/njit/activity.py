@@ -77,7 +77,7 @@ class Activity:
             elif v.op == "gep":
                 args[0] = self._shadow(v.args[0])
             else:
-                raise Unsupported(f"an array that comes from `{v.op}`")
+                raise _refused(v.args[0] if v.op == "part" else v)
             v.shadow = value(v.op, args, "ptr", attribute, v.block)
             at = v.home.instructions.index(v)
             v.home.instructions.insert(at + 1, v.shadow)
@@ -172,9 +172,14 @@ def refuse_active_calls(
     ]  # fmt: skip
     if active:
         given = (v for v in active if varied.intersection(v.args))
-        error = Unsupported(next(given, active[0]).attribute.refusal)
-        error.located = True
-        raise error
+        raise _refused(next(given, active[0]))
+
+
+def _refused(call: Value) -> Unsupported:
+    """Why nothing is known of a call."""
+    error = Unsupported(call.attribute.refusal)
+    error.located = True
+    return error
 
 
 def _differentiable(v: Value) -> Iterator[Value]:

@@ -120,6 +120,18 @@ def lists_with_conditions(x):
     return s + sum(few) + max([v * w for v, w in zip(x, signed) if v > 0.0])
 
 
+@case(A1)
+def arrays_of_comprehensions(x):
+    squares = np.array([v * v for v in x])
+    some = np.array([v * x[0] for v in [w + 1.0 for w in x[1:4]]])
+    ends = np.array([v * x[1] for v in (x[0], x[-1])])
+    sums = np.array([np.sum(row) for row in x[:6].reshape(2, 3)])
+    table = np.array([[x[i] * x[j] for i in range(2)] for j in range(1, 4)])
+    back = np.array([complex(x[i], 2.0) for i in range(3, 0, -1)])
+    total = np.sum(squares[1:4] * some) + np.prod(ends) + sums[0] * sums[1]
+    return total + np.sum(table**2) + np.sum(back.imag * back.real) + table[2, 0]
+
+
 @case(A1, compiled=True)
 def lists_made_again(x):
     s = 0.0

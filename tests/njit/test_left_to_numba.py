@@ -292,6 +292,32 @@ def test_random_numbers_are_drawn_once():
     assert generators[0].random() == generators[1].random()
 
 
+@njit
+def noisy(x, scale, rng):
+    noise = np.random.normal(0.0, 1.0, 3)
+    noise *= scale
+    more = rng.standard_normal((2, 3)).T
+    for i in range(3):
+        more[i, 0] = more[i, 1] * scale + x[i] * noise[i]
+    window = np.hamming(3)
+    window[1] = scale
+    return np.sum(more[:, 0] * window)
+
+
+def test_what_has_a_derivative_is_written_into_arrays_that_numba_makes():
+    x, scale = np.array([0.5, -1.0, 2.0]), 1.5
+
+    def of(x, scale):
+        seeded(3)
+        return noisy(x, scale, np.random.default_rng(0))
+
+    seeded(3)
+    slopes = tg.grad(noisy, (0, 1))(x, scale, np.random.default_rng(0))
+    along = np.ones(3), 1.0
+    wanted = difference(of, (x, scale), along)
+    assert np.sum(slopes[0]) + slopes[1] == pytest.approx(wanted, rel=1e-8)
+
+
 def test_random_numbers_are_drawn_once_where_a_derivative_is_nan():
     @njit
     def nowhere(x):

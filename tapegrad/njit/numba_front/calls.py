@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numba.core.inline_closurecall import length_of_iterator
 from numba.np.ufunc.dufunc import DUFunc
+from numba.np.unsafe.ndarray import empty_inferred
 
 from tapegrad.njit.numba_front import complex_library, order_library
 from tapegrad.njit.numba_front.array_calls import NEW, ROUNDING, is_numpys
@@ -87,6 +89,12 @@ class Calls(ComplexCalls):
             return self.range(args), t
         if key is len:
             return [self.length(self.names(args[0]), kinds[0])], t
+        # What Numba makes of `np.array([... for x in values])`.
+        if key is length_of_iterator:
+            *_, count, _ = self.names(args[0])
+            return [count], t
+        if key is empty_inferred:
+            return self.new(np.empty, self.names(args[0]), [], t)
         if key in INDEXED:
             return self.indexed(key, args, t), t
         if key is enumerate or key is zip:

@@ -12,14 +12,21 @@ import numpy as np
 from numba.core import analysis, registry
 
 from tapegrad.kernels.flags import from_python
+from tapegrad.njit.numba_front import array_library
 from tapegrad.njit.numba_front.array_calls import name_of_method
-from tapegrad.njit.numba_front.components import array_of, components, is_opaque, scalar
+from tapegrad.njit.numba_front.components import (
+    array_of,
+    components,
+    element_of,
+    is_opaque,
+    scalar,
+)
 from tapegrad.njit.numba_front.lists import Lists
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.outlined_code import Statement, outlined
 from tapegrad.njit.numba_front.typed_ir import TRY, TRYING
 from tapegrad.njit.numba_front.writer import Found, Operands
-from tapegrad.njit.three_address_code import Call, Operand, Unsupported
+from tapegrad.njit.three_address_code import FLOATS, Call, Operand, Unsupported
 
 # Expressions that belong to control flow, and are no statements of their own.
 _CONTROL = ("getiter", "iternext", "pair_first", "pair_second", "undef", "null", "phi")
@@ -60,6 +67,17 @@ def _is_decision(result: NumbaType, given: Iterable[NumbaType]) -> bool:
     )
 
 
+def _is_new(result: NumbaType, given: Iterable[NumbaType]) -> bool:
+    """Whether an array of floats is made of numbers, or by a random generator."""
+    if not isinstance(result, types.Array) or is_opaque(result) or element_of(result) not in FLOATS:
+        return False
+    generator = types.NumPyRandomGeneratorType
+    held = (getattr(t, "this", t) for t in given)
+    return not any(
+        kind == "ptr" for t in held if not isinstance(t, generator) for _, kind in components(t)
+    )
+
+
 class Outlining(Lists):
     """Writes calls of statements that Numba compiles."""
 
@@ -95,8 +113,12 @@ class Outlining(Lists):
             not writes and not effects and _is_decision(result, map(self.type, given.values()))
         )
         ops = self._called(statement, args, writes, effects, refusal, known, detached)
-        if target is not None and components(self.type(target)):
-            self.assign(target, (ops, self.type(target)))
+        if target is not None and components(result):
+            found = ops, result
+            if _is_new(result, map(self.type, given.values())):
+                # A copy, which has an adjoint if something with a derivative is written into it.
+                found = self.laid_out(self.inline(array_library.copied(result), [found]), result)
+            self.assign(target, found)
 
     @staticmethod
     def _require_even(record: NumbaType, t: NumbaType) -> None:
