@@ -186,6 +186,8 @@ class Hessian(_Matrix):
 class HessianProduct(NumbaDerivative):
     """`hvp` of a function of one argument."""
 
+    directions = 1
+
     def nopython(self, kinds: Kinds) -> Any:
         """The function that nopython code calls with arguments of given types."""
         from tapegrad.njit.nopython_matrices import product

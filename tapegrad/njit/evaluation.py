@@ -58,16 +58,24 @@ class Outcome(NamedTuple):
 
 def all_positional(f: Dispatcher, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """The arguments of a call in order, with defaults."""
-    code, defaults = f.py_func.__code__, f.py_func.__defaults__ or ()
-    missing = code.co_argcount - len(args)
-    plain = not kwargs and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
-    if plain and not code.co_kwonlyargcount and 0 <= missing <= len(defaults):
-        return args + defaults[len(defaults) - missing :] if missing else args
+    rest = None if kwargs else omitted(f, len(args))
+    if rest is not None:
+        return args + rest
     bound = inspect.signature(f.py_func).bind(*args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(f"`{name_of(f)}` takes arguments by name alone, which is not supported")
     return bound.args
+
+
+def omitted(f: Dispatcher, count: int) -> tuple[Any, ...] | None:
+    """The defaults of what a call with so many arguments leaves out; None if it is no such call."""
+    code, defaults = f.py_func.__code__, f.py_func.__defaults__ or ()
+    missing = code.co_argcount - count
+    varies = code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    if varies or not 0 <= missing <= len(defaults):
+        return None
+    return defaults[len(defaults) - missing :]
 
 
 def argument_name(f: Dispatcher, k: int) -> str:

@@ -38,6 +38,7 @@ class NumbaDerivative:
     """What a transform returns for a function that Numba compiles."""
 
     pickles_itself = True
+    directions = 0  # how many arguments follow those of the function
 
     def __init__(
         self, f: Dispatcher, name: str, argnums: Argnums = 0, has_aux: bool = False,

@@ -11,7 +11,10 @@ from typing import Any
 from numba.core import errors
 
 from tapegrad.base.locks import lock
+from tapegrad.kernels.flags import from_python
 from tapegrad.kernels.numba_callable import CallableType, registered
+from tapegrad.njit import marshalling
+from tapegrad.njit.evaluation import omitted
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.three_address_code import Unsupported
 
@@ -59,11 +62,27 @@ class Face:
         kinds = tuple(map(types.unliteral, args))
         with self._lock:
             if kinds not in self._compiled:
+                count = len(kinds) - self.derivative.directions
+                rest = omitted(self.derivative.function, count) or ()
+                every = *kinds[:count], *marshalling.kinds_of(rest), *kinds[count:]
                 try:
-                    self._compiled[kinds] = self.derivative.nopython(kinds)
+                    made = self.derivative.nopython(every)
                 except (TypeError, ValueError, Unsupported) as error:
                     raise errors.TypingError(str(error)) from error
+                self._compiled[kinds] = _completed(made, len(kinds), count, rest) if rest else made
             return self._compiled[kinds]
+
+
+def _completed(whole: Any, given: int, count: int, rest: tuple[Any, ...]) -> Any:
+    """A function of so many arguments that calls another one with more, after the first few."""
+    names = [f"a{k}" for k in range(given)]
+    more = [f"b{k}" for k in range(len(rest))]
+    every = ", ".join([*names[:count], *more, *names[count:]])
+    exec(
+        f"def call({', '.join(names)}):\n return whole({every})",
+        space := {"whole": whole, **dict(zip(more, rest))},
+    )
+    return from_python(space["call"])
 
 
 @registered

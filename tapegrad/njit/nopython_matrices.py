@@ -128,10 +128,10 @@ def float_of(t: NumbaType, derivative: Any) -> NumbaType:
 
 def product(derivative: Any, kinds: Kinds) -> Any:
     """`hvp(f)` for arguments of given types."""
-    if len(kinds) != 2:
+    if len(kinds) < 2:
         raise TypeError(f"{derivative!r} takes an argument and a vector, got {len(kinds)}")
     float_of(kinds[0], derivative)
-    return Product(derivative, kinds[:1]).compiled()
+    return Product(derivative, kinds[:-1]).compiled()
 
 
 class _Matrix:

@@ -105,6 +105,29 @@ def test_auxiliary_numbers():
     assert call(2.0) == ((4.0, (2.0, 3)), 4.0)
 
 
+def test_defaults_may_be_left_out():
+    @njit
+    def powers(x, weights=None, how="sum", factors=(2.0, 3.0), n=3):
+        total = 0.0
+        for k in range(n):
+            terms = x**k if weights is None else weights * x**k
+            total += factors[k % 2] * np.sum(terms)
+        return total * total if how == "square" else total
+
+    slope, matrix, product = tg.grad(powers), tg.hessian(powers), tg.hvp(powers)
+
+    @njit
+    def call(x):
+        return slope.njit(x), slope(x, 2.0 * x, "square"), matrix.njit(x), product.njit(x, 3.0 * x)
+
+    x = np.array([0.5, -1.0])
+    first, second, third, fourth = call(x)
+    np.testing.assert_array_equal(first, slope(x))
+    np.testing.assert_array_equal(second, slope(x, 2.0 * x, "square"))
+    np.testing.assert_array_equal(third, matrix(x))
+    np.testing.assert_array_equal(fourth, product(x, 3.0 * x))
+
+
 def test_refusals_are_typing_errors():
     @njit
     def lists(x):
