@@ -120,6 +120,30 @@ def text_that_is_made(x, n):
     return s * len(text) if kind == "square" and "q1" in text else x
 
 
+@njit
+def named(x, names=("a", "bcd"), k=-1):
+    s = len(names[k]) * x
+    for name in names:
+        s += len(name) * x * x
+    return s
+
+
+@case(0.7, RATES, 1)
+def text_in_tuples(x, rates, k):
+    names, s = ("a", "b", "zero"), 0.0
+    for i, name in enumerate(names):
+        s += rates.get(name, 0.5) * x**i
+    for name, other, factor in zip(names[:2], ("b", "a"), (2.0, 3.0)):
+        s += rates[name] * rates[other] ** 2 * factor * x
+    pair = (names[k], x) + ("four", 4)
+    best, most = "", 0.0
+    for name, value in (("a", x), ("bc", 2.0 * x), ("d", 0.1)):
+        if value > most:
+            best, most = name, value
+    s += len(best) * most * len(pair[0]) * pair[1] + len(pair[2])
+    return s * named(x) * named(x, ("bcd", "e", "fg"), k)
+
+
 @case(0.7, PARTS)
 def records(x, parts):
     s = 0.0

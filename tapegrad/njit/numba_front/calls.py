@@ -100,7 +100,7 @@ class Calls(ComplexCalls):
         if key is enumerate or key is zip:
             return self.iterator_over(key, args, t), t
         if key is tuple and isinstance(kinds[0], types.BaseTuple):
-            return self.get(args[0]), t
+            return self.get(args[0], t), t
         if key in _TO_NUMBER or name in ("is_true", "truth"):
             return self.converted(args[0], t)
         if self.is_of_complex(e):
@@ -297,7 +297,9 @@ class Calls(ComplexCalls):
             return [Constant(bool(f(*texts)), "i1")], t
         if isinstance(kinds[0], types.BaseTuple):
             if f is operator.add:
-                return [*self.get(a), *self.get(b)], t
+                count = len(kinds[0])
+                ends = [types.BaseTuple.from_types(part) for part in ([*t][:count], [*t][count:])]
+                return [*self.get(a, ends[0]), *self.get(b, ends[1])], t
             if f in (operator.eq, operator.ne):
                 return [self.tuples_equal(a, b, f is operator.eq)], t
             if f is operator.contains and scalar(kinds[1]) is not None:

@@ -23,6 +23,15 @@ def plain_type(t: NumbaType) -> NumbaType:
     return t if isinstance(t, types.StringLiteral) else types.unliteral(t)
 
 
+def _constant_type(x: Any) -> NumbaType:
+    """The type of a default; of text, that of what it says."""
+    if isinstance(x, str):
+        return types.literal(x)
+    if type(x) is tuple and x:
+        return types.BaseTuple.from_types([_constant_type(part) for part in x])
+    return typeof(x)
+
+
 class Inlining(Iteration):
     """Writes the code of other functions."""
 
@@ -55,14 +64,14 @@ class Inlining(Iteration):
             elif name in given.arguments:
                 found.append(given.arguments[name])
             else:
-                default = parameter.default
-                kind = types.literal(default) if isinstance(default, str) else typeof(default)
-                found.append((constants(default, kind), kind))
+                kind = _constant_type(parameter.default)
+                found.append((constants(parameter.default, kind), kind))
         return found
 
     def known(self, var: NumbaIR) -> Found:
         """The components of a variable, and its type; of text that is what it says."""
-        return self.get(var), plain_type(self.type(var))
+        t = plain_type(self.type(var))
+        return self.get(var, t), t
 
     def overloaded(self, e: NumbaIR, t: NumbaType, otherwise: str) -> Found:
         """A function that is written in Numba's language (`numba.extending.overload`).
@@ -101,7 +110,7 @@ class Inlining(Iteration):
                 names: Operands = [self.code.name(kind, "r") for _, kind in components(t)]
                 found.append((names, t))
             names, kind = found[0]
-            for name, value in zip(names, inner.cast(ops, t, kind)):
+            for name, value in zip(names, inner.cast(ops, t, kind), strict=True):
                 assert isinstance(name, str)
                 inner.copy(value, name)
             inner.current.end("jump", (), after.label)

@@ -104,15 +104,22 @@ class Iteration(Subscripts):
             return ops[:-1]
         raise Unsupported(f"a loop over {t}")
 
+    def held_by(self, t: NumbaType, var: NumbaIR) -> Operands:
+        """What an iterator over a variable holds, and the count; of a tuple all parts are alike."""
+        if isinstance(t, types.UniTupleIter):
+            return self.parts_of(self.get(var, t.container), t.container)
+        return self.parts_of(self.names(var), self.type(var))
+
     def iterator_over(self, key: Any, args: list[NumbaIR], t: NumbaType) -> Operands:
         """`enumerate` or `zip`."""
         first: Operands = []
         if key is enumerate:
             first = [self.number(args[1], "i64") if len(args) > 1 else ZERO]
             args = args[:1]
+        sources = [t.source_type] if key is enumerate else t.source_types
         parts, counts = first, list[Operand]()
-        for a in args:
-            *held, count = self.parts_of(self.names(a), self.type(a))
+        for a, source in zip(args, sources):
+            *held, count = self.held_by(source, a)
             parts = [*parts, *held]
             counts.append(count)
         least = counts[0] if counts else ZERO

@@ -220,7 +220,7 @@ class Subscripts(Writer):
         """`value[index]`."""
         base = self.type(value)
         if isinstance(base, types.BaseTuple):
-            return self.tuple_item(value, base, index)
+            return self.tuple_item(value, base, index, want)
         if not isinstance(base, types.Array):
             raise Unsupported(f"a subscript of {base}")
         return self.view_as(
@@ -234,14 +234,16 @@ class Subscripts(Writer):
             found.append(([next(rest) for _ in components(part)], part))
         return found
 
-    def tuple_item(self, value: NumbaIR, base: NumbaType, index: Any) -> Found:
+    def tuple_item(self, value: NumbaIR, base: NumbaType, index: Any, want: NumbaType) -> Found:
         """A part of a tuple; if the place is not known, of one whose parts are alike."""
-        parts = self.parts(self.get(value), base)
         if isinstance(index, ir.Var):
             known = self.constant_of(index)
             if known is None:
+                alike = types.UniTuple(want, len(base))
+                parts = self.parts(self.get(value, alike), alike)
                 return self.part_at(self.get(index)[0], parts)
             index = known
+        parts = self.parts(self.get(value), base)
         if isinstance(index, slice):
             chosen = parts[index]
             ops = [x for part, _ in chosen for x in part]
@@ -259,7 +261,7 @@ class Subscripts(Writer):
             return self.array_at(at, parts)
         for j in range(len(parts) - 2, -1, -1):
             here = self.emit("eq", [at, Constant(j, "i64")], "i1")
-            ops = [self.chosen(here, x, y) for x, y in zip(parts[j][0], ops)]
+            ops = [self.chosen(here, x, y) for x, y in zip(parts[j][0], ops, strict=True)]
         return ops, t
 
     def array_at(self, at: Operand, parts: list[Found]) -> Found:
@@ -273,7 +275,7 @@ class Subscripts(Writer):
                 this = self.emit("eq", [at, Constant(j, "i64")], "i1")
                 self.current.end("branch", (this,), here.label, others.label)
                 self.current = here
-            for name, value in zip(names, ops):
+            for name, value in zip(names, ops, strict=True):
                 self.copy(value, str(name))
             self.current.end("jump", (), after.label)
             self.current = others

@@ -289,7 +289,7 @@ class Translation(Exceptions):
             if name in self.started or self.made_in.get(name) != self.at:
                 raise Unsupported("an iterator that several loops share")
             self.started.add(name)
-        return [*self.parts_of(self.names(e.value), base), ZERO], t
+        return [*self.held_by(t, e.value), ZERO], t
 
     def expr_iternext(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> None:
         """The next element, if there is one."""
@@ -336,7 +336,7 @@ class Translation(Exceptions):
             self.constant(target, getattr(base.pymod, e.attr))
             return None
         if isinstance(base, types.BaseNamedTuple):
-            return self.tuple_item(e.value, base, base.fields.index(e.attr))
+            return self.tuple_item(e.value, base, base.fields.index(e.attr), t)
         if e.attr in ("real", "imag"):
             return self.part_of(e.attr, self.get(e.value), base)
         if isinstance(base, types.Array):
@@ -488,7 +488,7 @@ def _new_code(f: Dispatcher, kinds: Kinds) -> Code:
         if code.result is None:
             code.result = t
             names.extend(code.name(kind, "result") for _, kind in components(t))
-        for name, value in zip(names, inner.cast(ops, t, code.result)):
+        for name, value in zip(names, inner.cast(ops, t, code.result), strict=True):
             inner.copy(value, name)
         inner.current.end("jump", (), last.label)
 

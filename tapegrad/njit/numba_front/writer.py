@@ -177,13 +177,22 @@ class Writer:
         """Assign to a variable."""
         ops, t = found
         target = self.type(var)
-        for (suffix, kind), value in zip(components(target), self.cast(ops, t, target)):
+        for (suffix, kind), value in zip(
+            components(target), self.cast(ops, t, target), strict=True
+        ):
             name = self.name_of(var, suffix)
             self.code.types[name] = kind
             self.copy(value, name)
 
     def cast(self, ops: Operands, a: NumbaType, b: NumbaType) -> Operands:
         """The components of a value of type `a` as one of type `b`."""
+        # Part by part: text that is a constant has no components, other text has.
+        if isinstance(a, types.BaseTuple) and isinstance(b, types.BaseTuple) and len(a) == len(b):
+            found: Operands = []
+            rest = iter(ops)
+            for x, y in zip(a, b):
+                found += self.cast([next(rest) for _ in components(x)], x, y)
+            return found
         a, b = types.unliteral(a), types.unliteral(b)
         if a == b:
             return ops
@@ -205,12 +214,6 @@ class Writer:
                 return [*ops, *self.strides(ops, a)]
             if a.dtype == b.dtype and (a.layout != "C") == (b.layout != "C"):
                 return ops
-        if isinstance(a, types.BaseTuple) and isinstance(b, types.BaseTuple) and len(a) == len(b):
-            found: Operands = []
-            rest = iter(ops)
-            for x, y in zip(a, b):
-                found += self.cast([next(rest) for _ in components(x)], x, y)
-            return found
         if isinstance(a, types.List) and isinstance(b, types.List) and a.dtype == b.dtype:
             return ops
         if b in COMPLEX and is_number(a):
