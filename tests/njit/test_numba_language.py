@@ -44,6 +44,22 @@ def stacked_and_appended(x):
     return s + np.sum(np.hstack((x, x * x))[3:9] ** 2) + np.append(x, x[0] * x[1])[-1]
 
 
+@case(A2, np.array([2, 0, -1]))
+def vectors_among_indices(a, places):
+    some = a[0] > a[1]
+    parts = np.sum(a[places, 1] * a[1, places]) + np.prod(a[:, places][2] + a[places, ::-2][2, 0])
+    parts += np.sum(a[1:, some] ** 2) + np.sum(a[a[:, 1] > 0.0, 2])
+    b = a.copy()
+    b[1, places] = a[0, :3] * 2.0
+    b[:, places] *= a[:, 1:4]
+    b[places, 1:] = a[0, 1] * a[0, 2]
+    b[places[:2]] += a[1]
+    b[a[:, 0] > 0.0] = a[3] * a[3]
+    c = np.stack((a, b))
+    c[1, places[:2], 1:3] = c[0, 2:, :2]
+    return parts + np.sum(b**3) + np.sum(c[:, places, 1] ** 2) + c[1, 0, 1] * c[1, 2, 2]
+
+
 @case(A40 := np.random.default_rng(3).normal(size=40))
 def sorted_by_values(x):
     places, y = np.argsort(x), np.sort(x)

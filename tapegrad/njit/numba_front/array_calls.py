@@ -19,7 +19,7 @@ from tapegrad.njit.numba_front.components import (
 )
 from tapegrad.njit.numba_front.inlining import Inlining
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
-from tapegrad.njit.numba_front.subscripts import Slice, is_index
+from tapegrad.njit.numba_front.subscripts import Chosen, Entry, Slice, is_index
 from tapegrad.njit.numba_front.typed_ir import A_LIST
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain, row_of
 from tapegrad.njit.three_address_code import Constant, Operand, Unsupported
@@ -44,7 +44,43 @@ class ArrayCalls(Inlining):
         if isinstance(base, types.Array) and isinstance(places, types.Array):
             f = array_library.taken(base, places)
             return self.inline(f, [self.known(value), self.known(index)])
+        if isinstance(base, types.Array) and isinstance(places, types.BaseTuple):
+            entries = self.entries(index, base.ndim)
+            if any(isinstance(entry, Chosen) for entry in entries):
+                view, chosen, order = self.chosen_first(self.get(value), base, entries)
+                f = array_library.taken(view[1], chosen.type)
+                found = self.inline(f, [view, (chosen.ops, chosen.type)])
+                return self.in_order(self.reordered(found, np.argsort(order)), want)
         return super().item(value, index, want)
+
+    def chosen_first(
+        self, ops: Operands, t: NumbaType, entries: list[Entry]
+    ) -> tuple[Found, Chosen, list[int]]:
+        """Of a subscript with a vector the view that its other entries leave, and the vector.
+
+        The vector's dimension is the first one; the last result says which all of them were.
+        """
+        k, chosen = next((k, x) for k, x in enumerate(entries) if isinstance(x, Chosen))
+        view = self.subscript(ops, t, [*entries[:k], Slice(None, None, None), *entries[k + 1 :]])
+        axis = sum(not is_index(entry) for entry in entries[:k])
+        order = [axis, *(d for d in range(view[1].ndim) if d != axis)]
+        return self.reordered(view, order), chosen, order
+
+    def reordered(self, this: Found, order: Any) -> Found:
+        """A view whose dimensions are in another order, of any layout."""
+        if [*order] == [*range(this[1].ndim)]:
+            return this
+        return self.permuted(this, order, types.Array(this[1].dtype, this[1].ndim, "A"))
+
+    def put_chosen(self, ops: Operands, t: NumbaType, entries: list[Entry], value: Found) -> None:
+        """`a[i, places] = b`, with a vector among the entries of a subscript."""
+        view, chosen, order = self.chosen_first(ops, t, entries)
+        if isinstance(value[1], types.Array) and order[0] > 0:
+            if value[1].ndim != len(order):
+                raise Unsupported(f"{value[1]} at places that an array chooses: write a loop")
+            value = self.reordered(value, order)
+        f = array_library.put(view[1], chosen.type, value[1])
+        self.inline(f, [view, (chosen.ops, chosen.type), value])
 
     def place_in_flat(self, ops: Operands, t: NumbaType, index: Any) -> Operand:
         """The offset of an element by its number in C order."""

@@ -228,22 +228,26 @@ def _same_lengths(ndim: int) -> list[str]:
 
 
 def put(t: NumbaType, places: NumbaType, value: NumbaType) -> Function:
-    """`a[places] = b`, of numbers, or of conditions for all elements; `b` is copied before."""
+    """`a[places] = b`, of elements or of rows; `b` is copied before."""
     many = isinstance(value, types.Array)
-    source = "c[n if c.shape[0] > 1 else 0]" if many else "b"
-    target = at("a", t.ndim)
-    if places.dtype == types.boolean and places.ndim == t.ndim:
-        counted = over("p", t.ndim, f"if {at('p', t.ndim)}:\n n += 1")
-        body = f"if {at('p', t.ndim)}:\n {target} = {source}\n n += 1"
-        lines = [*_same_lengths(t.ndim), "n = 0", counted]
-    elif places.ndim == t.ndim == 1 and isinstance(places.dtype, types.Integer):
+    rest = t.ndim - places.ndim  # dimensions of a row
+    each = many and value.ndim == rest + 1  # a row has one of its own
+    source = ("c[n if c.shape[0] > 1 else 0]" if each else "c") if many else "b"
+    target = at("a", places.ndim)
+    if places.dtype == types.boolean and rest in (0, t.ndim - 1):
+        counted = over("p", places.ndim, f"if {at('p', places.ndim)}:\n n += 1")
+        body = f"if {at('p', places.ndim)}:\n {target} = {source}\n n += 1"
+        lines = [*_same_lengths(places.ndim), "n = 0", counted]
+    elif places.ndim == 1 and isinstance(places.dtype, types.Integer):
         body, lines = f"a[p[i]] = {source}\nn += 1", ["n = p.shape[0]"]
     else:
         raise Unsupported(f"an index of type {places} of {t} that is written to")
     if many:
-        if value.ndim != 1:
+        if not each and value.ndim > rest:
             raise Unsupported(f"{value} at places that an array chooses")
-        lines += ["c = b.copy()", "if c.shape[0] != 1 and c.shape[0] != n:\n raise ValueError"]
+        lines.append("c = b.copy()")
+    if each:
+        lines.append("if c.shape[0] != 1 and c.shape[0] != n:\n raise ValueError")
     return defined("put", "a, p, b", *lines, "n = 0", over("p", places.ndim, body))
 
 

@@ -20,12 +20,19 @@ class Slice(NamedTuple):
     step: Operand | None
 
 
-Entry = Slice | Operand | None  # of a subscript; None: a new dimension
+class Chosen(NamedTuple):
+    """Places in a dimension that a vector says, of indices or of conditions."""
+
+    ops: Operands
+    type: NumbaType
+
+
+Entry = Slice | Chosen | Operand | None  # of a subscript; None: a new dimension
 
 
 def is_index(entry: Entry) -> bool:
     """Whether an entry is one place in a dimension."""
-    return entry is not None and not isinstance(entry, Slice)
+    return isinstance(entry, str | Constant)
 
 
 class Subscripts(Writer):
@@ -66,6 +73,8 @@ class Subscripts(Writer):
                 found.append(None)
             elif isinstance(part, types.EllipsisType):
                 found.append(...)
+            elif isinstance(part, types.Array) and part.ndim == 1:
+                found.append(Chosen(ops[at : at + len(components(part))], part))
             else:
                 raise Unsupported(f"an index of type {part}")
             at += len(components(part))
@@ -176,6 +185,8 @@ class Subscripts(Writer):
             if isinstance(entry, Slice):
                 start, length, by = self.extent(entry, n)
                 kept.append((length, self.index("imul", step, by)))
+            elif isinstance(entry, Chosen):
+                raise Unsupported("several vectors as indices: write a loop")
             else:
                 start = self.place(entry, n)
             offset = self.index("iadd", offset, self.index("imul", start, step))

@@ -26,7 +26,7 @@ from tapegrad.njit.numba_front.components import (
 from tapegrad.njit.numba_front.exceptions import Exceptions
 from tapegrad.njit.numba_front.iteration import INDEXED_ITERATORS
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
-from tapegrad.njit.numba_front.subscripts import is_index
+from tapegrad.njit.numba_front.subscripts import Chosen, is_index
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain
 from tapegrad.njit.three_address_code import (
@@ -237,6 +237,9 @@ class Translation(Exceptions):
             if not is_number(value[1]):
                 raise Unsupported(f"{value[1]} as an element")
             self.store(ops, base, self.element_offset(ops, base, entries), value)
+            return
+        if any(isinstance(entry, Chosen) for entry in entries):
+            self.put_chosen(ops, base, entries, value)
             return
         view = self.subscript(ops, base, entries)
         args = [view, value]
