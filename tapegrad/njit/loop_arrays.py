@@ -17,7 +17,12 @@ def hands_on_arrays(function: Function, loop: Loop) -> bool:
     of = function.alias_class
     made = {of(v) for b in loop.blocks for v in b.instructions if v.op == "alloc"}
     blocks = (loop.header, *loop.exits)
-    return any(p.type == "ptr" and of(p) in made for b in blocks for p in b.phis)
+    if any(p.type == "ptr" and of(p) in made for b in blocks for p in b.phis):
+        return True
+    # A call may put one into another: an array into a list or a dictionary.
+    calls = (v for b in loop.blocks for v in b.instructions if v.op == "call")
+    given = ([a for a in v.args if a.type == "ptr"] for v in calls if v.attribute.writes)
+    return any(len(pointers) > 1 and made & set(map(of, pointers)) for pointers in given)
 
 
 class LoopArrays:

@@ -439,6 +439,22 @@ def test_references_are_given_back():
     assert after.alloc - before.alloc == after.free - before.free > 3 * 4
 
 
+def test_arrays_in_containers_are_kept_where_values_are_computed_alone():
+    """What a trip makes is freed after it, unless a list or a dictionary has it."""
+
+    @njit
+    def multiples(x, k):
+        values, entries = [k], {0: k}
+        for i in range(1, 5):
+            values.append(k * i)
+            entries[i] = k * (10 * i)
+        return x * values[1][0] + x * entries[3][1]
+
+    k = np.array([1.0, 2.0])
+    assert multiples(1.0, k) == tg.vjp(multiples, 1.0, k)[0] == 61.0
+    assert tg.grad(multiples)(1.0, k) == 61.0
+
+
 def test_containers_that_overlap_are_refused():
     @njit
     def writes(x, weights, w):
