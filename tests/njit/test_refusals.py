@@ -111,6 +111,43 @@ def list_of_tuples(x):
     return values[0][0]
 
 
+def grows_by_arrays(x):
+    values = []
+    for i in range(3):
+        values.append(np.array([x, i]))
+    return values[1][0]
+
+
+def loops_over_arrays(x):
+    values, s = [], 0.0
+    values.append(np.array([x, 1.0]))
+    for v in values:
+        s += v[0]
+    return s
+
+
+@njit
+def multiples(x):
+    for k in range(3):
+        yield k * x
+
+
+def generates(x):
+    s = 0.0
+    for v in multiples(x):
+        s += v
+    return s
+
+
+@numba.stencil
+def neighbours(a):
+    return a[-1] + a[1]
+
+
+def takes_a_stencil(x):
+    return np.sum(neighbours(np.full(4, x)))
+
+
 def sets(x):
     s = 0.0
     for v in {x, 2.0}:
@@ -173,7 +210,10 @@ REASONS = {
     repeats_in_place: "`imul` of a list, in its place",
     gradient_inside: "a gradient that is called in it: call it from Python",
     compares_lists: "the operator `eq` on a list",
-    list_of_arrays: "a list of array(float64, 1d, C)",
+    list_of_arrays: "a list of array(float64, 1d, C): hold these in arrays, or in a tuple",
+    grows_by_arrays: "a list of array(float64, 1d, C): hold these in arrays, or in a tuple",
+    loops_over_arrays: "a list of array(float64, 1d, C): hold these in arrays, or in a tuple",
+    takes_a_stencil: "a stencil: write its loops",
     builds_dict: "a dictionary",
     typed_list: "the method `append` of ListType[float64]",
     typed_dict: "an assignment to an element of DictType[int64,float64]",
@@ -336,6 +376,11 @@ def test_recursion_is_refused():
     globals()["calls_itself"] = recursive
     with pytest.raises(NotImplementedError, match="a function that calls itself"):
         tg.grad(recursive)(0.5)
+
+
+def test_generators_are_refused():
+    with pytest.raises(NotImplementedError, match=r"`multiples`, line .* a generator: write its"):
+        tg.grad(njit(generates))(0.5)
 
 
 def test_lists_from_outside_and_as_results_are_refused():

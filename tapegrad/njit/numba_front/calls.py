@@ -11,6 +11,7 @@ import numpy as np
 from numba.core.inline_closurecall import length_of_iterator
 from numba.np.ufunc.dufunc import DUFunc
 from numba.np.unsafe.ndarray import empty_inferred
+from numba.stencils.stencil import StencilFunc
 
 from tapegrad.njit.numba_front import complex_library, order_library
 from tapegrad.njit.numba_front.array_calls import NEW, ROUNDING, is_numpys
@@ -80,6 +81,8 @@ class Calls(ComplexCalls):
         args, name = list(e.args), getattr(key, "__name__", "")
         known = is_numpys(key) or getattr(key, "__module__", "") == "math"
         kinds = [self.type(a) for a in args]
+        if isinstance(key, StencilFunc):
+            raise Unsupported("a stencil: write its loops")
         if key is complex:
             return self.complex_of(args, t), t
         if key is slice:

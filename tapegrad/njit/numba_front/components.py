@@ -116,7 +116,7 @@ def _is_numbers(t: NumbaType) -> bool:
 def array_of(t: NumbaType) -> NumbaType:
     """The type of an array of what a list holds."""
     if not is_number(t.dtype):
-        raise Unsupported(f"a list of {t.dtype}")
+        raise Unsupported(f"a list of {t.dtype}: hold these in arrays, or in a tuple")
     return types.Array(t.dtype, 1, "C")
 
 

@@ -64,6 +64,7 @@ class Lists(Calls):
             return [], t
         if not isinstance(f.this, types.List) or name not in GROWING:
             return super().method(f, e, t)
+        array_of(f.this)  # refuses what is no list of numbers
         var = self.definitions[e.func.name].value
         if name == "extend":
             self.extend(var, self.known(e.args[0]))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numba.core import analysis, registry
+from numba.stencils.stencil import StencilFunc
 
 from tapegrad.kernels.flags import from_python
 from tapegrad.njit.numba_front import array_library
@@ -35,7 +36,7 @@ _KNOWN = (ir.Const, ir.Global, ir.FreeVar)  # values that never change
 _READERS = ("get", "keys", "values", "items", "copy", "count", "index")  # methods
 _WRITERS = ("copyto", "fill_diagonal", "put", "put_along_axis", "place", "putmask")  # of NumPy's
 _SEQUENCES = (types.Array, types.Sequence, types.ListType, types.UnicodeType)
-_PURE = ("builtins", "math", "cmath", "operator", "_operator")  # modules
+_PURE = ("builtins", "math", "cmath", "operator", "_operator", StencilFunc.__module__)  # modules
 
 
 @from_python
@@ -228,7 +229,8 @@ class Outlining(Lists):
         body = (ir.Assign(e, target, loc),)
         statement = Statement(body, (function, *args), target, known, {e: signature})
         ops = [x for ops, _ in given for x in ops]
-        refusal = self._refusal(f"a loop over {kinds[0]}")
+        where = ": hold these in arrays, or in a tuple" if isinstance(kinds[0], types.List) else ""
+        refusal = self._refusal(f"a loop over {kinds[0]}{where}")
         words = self._called(statement, ops, False, False, refusal, False, detached)
         return words, signature.return_type
 

@@ -45,7 +45,7 @@ ITERATORS = (types.EnumerateType, types.ZipType, *INDEXED_ITERATORS)
 _codes: weakref.WeakKeyDictionary[Dispatcher, dict[Kinds, Code]] = weakref.WeakKeyDictionary()
 _STATEMENTS = {
     "Print": "`print`",
-    "SetAttr": "an assignment to an attribute",
+    "SetAttr": "an assignment to an attribute: write into an array",
     "DelItem": "`del` of an element",
 }
 _READING = (ir.Assign, ir.SetItem, ir.StaticSetItem)
@@ -194,6 +194,8 @@ class Translation(Exceptions):
             found = handler(value, self.type(target), target)
             if found is not None:
                 self.assign(target, found)
+        elif isinstance(value, ir.Yield):
+            raise Unsupported("a generator: write its loop where it is called, or fill an array")
         else:
             raise Unsupported(f"`{type(value).__name__}`")
 
