@@ -224,7 +224,8 @@ def lists_that_are_sorted(x):
     values.append(x[0] * x[1])
     values.sort()
     values.append(x[2])
-    return up[0] * squares[3] + values[2] * values[40] * values[41]
+    low, middle, high = sorted((x[4], x[1], x[3]))
+    return up[0] * squares[3] + values[2] * values[40] * values[41] + low * middle - high
 
 
 @case(A40)

@@ -48,6 +48,8 @@ class Lists(Calls):
             return super().builtin(key, e, t, target)
         ops, kind = self.known(e.args[0])
         kind = array_of(kind) if isinstance(kind, types.List) else kind
+        if isinstance(kind, types.BaseTuple) and is_number(t.dtype):
+            ops, kind = self.array_of_parts(e.args[0], array_of(t))
         if not isinstance(kind, types.Array) or kind.ndim != 1 or kind.dtype != t.dtype:
             return super().builtin(key, e, t, target)
         f = array_library.copied(kind) if key is list else order_library.ordered("sort", kind)

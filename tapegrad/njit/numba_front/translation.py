@@ -14,6 +14,7 @@ from tapegrad.njit.numba_front import array_library
 from tapegrad.njit.numba_front.calls import Calls, is_prange
 from tapegrad.njit.numba_front.components import (
     COMPLEX,
+    array_of,
     components,
     constants,
     element_of,
@@ -275,6 +276,8 @@ class Translation(Exceptions):
         base = self.type(e.value)
         if isinstance(base, types.BaseTuple):
             return self.get(e.value), base
+        if isinstance(base, types.List):
+            base = array_of(base)
         if not isinstance(base, types.Array):
             raise Unsupported(f"{base} on the right of `a, b = ...`")
         ops, found = self.names(e.value), list[Operand]()
