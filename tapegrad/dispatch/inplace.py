@@ -69,7 +69,10 @@ def run_inplace(
     check_inplace(name or op.name + "_", target, tape, listening)
     old = target._a
     operands = promoted(op, arrays) if op.kind is ELEMENTWISE else arrays
-    kept = _unaliased(op, operands, old) if listening else operands
+    if listening:  # the record tells operands that were cast from the others by their identity
+        given = _unaliased(op, arrays, old)
+        cast = zip(arrays, operands, given, strict=True)
+        kept = [g if x is a else x for a, x, g in cast]
     direct = old.size >= LARGE and operands[0] is old and _is_direct(op, operands, old)
     if not direct:
         result = _computed(op, operands, params)
@@ -78,7 +81,7 @@ def run_inplace(
     before = versions.count(root) if direct else None
     versions.bump(root)
     if listening:
-        token = write(tape, op, args, codes, kept, kept, old, params)
+        token = write(tape, op, args, codes, given, kept, old, params)
         if tape.anomaly is not None:
             note_line(tape, token)
         owner, place = new_position(target, tape, token)

@@ -331,6 +331,31 @@ def test_copy_between_dtypes_gives_the_gradient_in_the_dtype_of_the_source(tg):
     assert source.grad.tolist() == [3.0, 3.0]
 
 
+@pytest.mark.parametrize("name", ["add_", "sub_", "mul_", "div_"])
+@pytest.mark.parametrize("shape", [(), (1,), (3,)])
+@pytest.mark.parametrize(
+    "dtypes", [("float32", "float64"), ("float64", "float32"), ("complex128", "float64")]
+)
+def test_an_operand_of_another_dtype_gets_its_gradient_in_its_own(tg, name, shape, dtypes):
+    to, own = (getattr(tg, dtype) for dtype in dtypes)
+    other = tg.full(shape, 2.0, dtype=own, requires_grad=True)
+    target = tg.full((3,), 4.0, dtype=to)
+    getattr(target, name)(other)
+    tg.real(target).sum().backward()
+    each = {"add_": 1.0, "sub_": -1.0, "mul_": 4.0, "div_": -1.0}[name]
+    assert other.grad.dtype == own
+    assert other.grad.tolist() == tg.full(shape, each * 3 / max(1, other.numel())).tolist()
+
+
+def test_a_target_that_is_read_by_the_derivative_of_another_dtype(tg):
+    x = tg.tensor([1.0, 2.0, 3.0], dtype=tg.float32, requires_grad=True)
+    y = x * 2
+    y *= y.detach().double()  # its memory is another, its elements are those before
+    y *= tg.tensor(3.0, requires_grad=True)
+    y.sum().backward()
+    assert x.grad.tolist() == [12.0, 24.0, 36.0]
+
+
 def test_masked_fill(tg, leaf):
     x, value = leaf([1.0, 2.0, 3.0]), leaf(7.0)
     y = x * 2
