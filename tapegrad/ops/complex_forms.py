@@ -169,10 +169,11 @@ def whole_power(a: Pair, _: Pair, *, n: int) -> Pair:
 def _power(a: Pair, b: Pair) -> Pair:
     size, phase = o.log(o.hypot(a.re, a.im)), o.atan2(a.im, a.re)
     found = _exp(Pair(b.re * size - b.im * phase, b.im * size + b.re * phase))
-    nothing = _is_zero(a)
-    at_zero = o.where(_is_zero(b), 1.0, o.where(o.gt(b.re, 0.0), 0.0, math.nan))
-    none = o.where(_is_zero(b), 0.0, at_zero)
-    return Pair(o.where(nothing, at_zero, found.re), o.where(nothing, none, found.im))
+    # NaN for a base of zero; of the exponents those have a power that are zero or lie to the right.
+    nothing, whole, right = _is_zero(a), _is_zero(b), o.gt(b.re, 0.0)
+    re = o.where(o.mul(nothing, right), 0.0, found.re)
+    im = o.where(o.mul(nothing, o.maximum(whole, right)), 0.0, found.im)
+    return Pair(o.where(o.mul(nothing, whole), 1.0, re), im)
 
 
 def _to(z: Any, *, dtype: np.dtype) -> Any:

@@ -72,9 +72,23 @@ def test_powers(exponent):
     np.testing.assert_allclose(tg.jit(slope)(z), slope(z), rtol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_powers_keep_single_precision(shape):
+    z, w = numbers(*shape, dtype=np.complex64), numbers(*shape, dtype=np.complex64)
+    found = tg.jit(lambda z, w: z**w)(z, w)
+    assert np.asarray(found).dtype == np.complex64
+    np.testing.assert_allclose(found, z**w, rtol=1e-5)
+    slope = tg.grad(lambda z, w: np.sum(np.abs(z**w + z**2)), argnums=(0, 1))
+    for got, want in zip(tg.jit(slope)(z, w), slope(z, w), strict=True):
+        assert np.asarray(got).dtype == np.complex64
+        np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
 def test_powers_of_zero():
-    z, w = np.array([0, 0, 0, 0j]), np.array([0, 2, 0.5, 1 + 0j])
-    np.testing.assert_allclose(tg.jit(lambda z, w: z**w)(z, w), z**w)
+    z, w = np.array([0, 0, 0, 0j, 0]), np.array([0, 2, 0.5, 1 + 0j, -1])
+    with np.errstate(all="ignore"):
+        wanted = z**w
+    np.testing.assert_allclose(tg.jit(lambda z, w: z**w)(z, w), wanted)
 
 
 @pytest.mark.parametrize(
