@@ -144,6 +144,8 @@ def nan_to_num_(
     """`nan_to_num` in place."""
     if self._a.dtype.kind in "biu":
         return self
+    if self._a.dtype.kind == "c":
+        return copy_(self, rounding.nan_to_num(self, nan, posinf, neginf))
     finite, other = rounding.replacement(self, nan or 0.0, posinf, neginf)
     return run_inplace(e.where, (finite, self, other), {}, self)
 

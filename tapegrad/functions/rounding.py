@@ -14,7 +14,7 @@ from tapegrad.functions.arithmetic import _div, add, sign, where
 from tapegrad.functions.elementwise import eq, gt, isfinite, isnan, mul
 from tapegrad.functions.method_decorators import method
 from tapegrad.ops import elementwise as e
-from tapegrad.ops.shape import clone
+from tapegrad.ops.shape import clone, view_as_complex, view_as_real
 from tapegrad.tensor import Tensor
 
 _round = unary(e.round)
@@ -78,6 +78,9 @@ def nan_to_num(
     x = as_input(input, "nan_to_num")
     if x._a.dtype.kind in "biu":
         return run(clone, (x,), {})
+    if x._a.dtype.kind == "c":
+        parts = nan_to_num(run(view_as_real, (x,), {}), nan, posinf, neginf)
+        return run(view_as_complex, (parts,), {})
     if type(x._a) is not AbstractArray and np.isfinite(x._a).all():
         return run(clone, (x,), {})
     finite, other = replacement(x, nan or 0.0, posinf, neginf)

@@ -78,7 +78,7 @@ def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np
         near = ar.where(far, half, near)
     small = ew.lt(ew.abs(steps), half if discont is None else discont)
     whole = r.cumsum(ar.where(small, 0, ar.sub(near, steps)), d)
-    first, rest = narrow(x, d, 0, 1), narrow(x, d, 1, x._a.shape[d] - 1)
+    first, rest = (getitem(x, ((slice(None),) * d + (s,))) for s in (slice(1), slice(1, None)))
     return cat([first, ar.add(rest, whole)], d)
 
 

@@ -67,3 +67,17 @@ def test_a_conjugate_inside_of_a_transform():
     np.testing.assert_array_equal(tg.vmap(np.conj)(both), both.conj())
     found = tg.grad(lambda z: np.sum(z * np.conj(z)).real)(Z)
     np.testing.assert_allclose(found, 2 * Z)
+
+
+def test_what_replaces_nan_does_so_part_by_part():
+    z = np.array([complex(np.nan, 1.0), 2j, complex(1.0, np.inf), 3.0 - 1j])
+    weight = np.array([1.0, 2.0, 3.0, 4.0])
+    f = lambda z: np.nan_to_num(z, nan=2.0, posinf=5.0)
+    slope = tg.grad(lambda z: np.sum(weight * (f(z).real + 10 * f(z).imag)))
+    wanted = np.array([10j, 2 + 20j, 3, 4 + 40j])
+    for run in (lambda f: f, tg.jit, tg.vmap, lambda f: tg.jit(tg.vmap(f))):
+        np.testing.assert_array_equal(run(f)(z), f(z))
+    np.testing.assert_array_equal(slope(z), wanted)
+    np.testing.assert_array_equal(tg.jit(slope)(z), wanted)
+    y = tg.tensor(z)
+    assert np.array_equal(y.nan_to_num_(2.0, 5.0).numpy(), f(z))

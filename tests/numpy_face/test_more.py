@@ -168,6 +168,7 @@ def test_types_are_those_of_the_tensor():
     assert np.polyint(i[0]).tolist() == [0.5, 2.0, 0.0]
     assert np.unwrap(tg.tensor([0, 3, 0, 5]), period=4).tolist() == [0, -1, 0, 1]
     assert np.unwrap(tg.tensor([0, 3]), period=5).tolist() == np.unwrap([0, 3], period=5).tolist()
+    assert np.unwrap(tg.zeros(0)).tolist() == []
     assert np.heaviside(i, 0.5).tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
 
