@@ -6,6 +6,7 @@ where they stand among slices is a parameter.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     KIND_SELECT,
 )
 from tapegrad.ops.core import NotDifferentiable, Op, linear
-from tapegrad.ops.elementwise import where
+from tapegrad.ops.elementwise import eq, where
 from tapegrad.ops.large import SLOW_IN_NUMPY, large
 from tapegrad.ops.shape import _sum_to, clone, embed, expand, getitem, sum_to, to
 from tapegrad.tape.shape_table import Shape
@@ -195,9 +196,39 @@ def _masked_embed(g: Any, mask: Any, *, shape: Shape) -> Any:
     return _sum_to(full, shape=shape)
 
 
-def _pad_src(g: Any, src_spec: Any, index: Any, dim: int) -> Any:
+def _last_written(g: Any, read: Callable[[Any], Any], write: Callable[[Any, Any], Any]) -> Any:
+    """The adjoint of values written to places: of a place that is named twice, the last one's."""
+    taken = read(g)
+    if type(taken) is np.ndarray:  # places that are known mostly differ
+        written = write(np.zeros(g.shape, np.bool_), np.ones(taken.shape, np.bool_))
+        if np.count_nonzero(written) == taken.size:
+            return taken
+    numbers = np.arange(math.prod(taken.shape)).reshape(taken.shape)
+    last = read(write(np.zeros(g.shape, numbers.dtype), numbers))
+    return where(eq(last, numbers), taken, 0.0)
+
+
+def _value_put(g: Any, others: Any, plan: Any, accumulate: bool) -> Any:
+    if accumulate:
+        return index(g, *others, plan=plan)
+    return _last_written(
+        g,
+        lambda x: index(x, *others, plan=plan),
+        lambda x, value: index_put(x, value, *others, plan=plan, accumulate=False),
+    )
+
+
+def _value_scattered(g: Any, index: Any, src_spec: Any, dim: int) -> Any:
+    taken = _last_written(
+        g,
+        lambda x: gather(x, index, dim=dim),
+        lambda x, value: scatter(x, index, value, dim=dim),
+    )
+    return _pad_src(taken, src_spec, index)
+
+
+def _pad_src(taken: Any, src_spec: Any, index: Any) -> Any:
     """The adjoint of a source of which only the corner as large as the index was read."""
-    taken = gather(g, index, dim=dim)
     if src_spec.shape == index.shape:
         return taken
     if not src_spec.shape:
@@ -232,8 +263,8 @@ unindex: Op = linear(
 index_put = linear(
     "index_put", _on_a_copy(_put), writes=_put, variadic=True,
     x=lambda g, others, plan, accumulate: g if accumulate else cleared(g, *others, plan=plan),
-    value=lambda g, value_spec, others, plan:
-        sum_to(index(g, *others, plan=plan), shape=value_spec.shape),
+    value=lambda g, value_spec, others, plan, accumulate:
+        sum_to(_value_put(g, others, plan, accumulate), shape=value_spec.shape),
     others=SELECTS, moves="scatter", sweep=KIND_PUT,
 )
 cleared: Op = linear(
@@ -259,7 +290,7 @@ ungather: Op = linear(
 scatter = linear(
     "scatter", large("indexed_loops.scatter", _on_a_copy(put_along)), writes=put_along,
     x=lambda g, index, dim: scattered(g, index, dim=dim),
-    index=SELECTS, src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim),
+    index=SELECTS, src=lambda g, index, src_spec, dim: _value_scattered(g, index, src_spec, dim),
     moves="scatter along", sweep=KIND_PUT,
 )
 scattered: Op = linear(
@@ -270,7 +301,8 @@ scattered: Op = linear(
 scatter_add = linear("scatter_add", large("indexed_loops.scatter_add", _on_a_copy(add_along)),
                      x=lambda g: g, index=SELECTS, writes=add_along, moves="scatter add along",
                      sweep=KIND_PUT,
-                     src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim))
+                     src=lambda g, index, src_spec, dim:
+                         _pad_src(gather(g, index, dim=dim), src_spec, index))
 select_rows = linear(
     "index_select",
     lambda x, index, *, dim: np.take(x, index, dim),

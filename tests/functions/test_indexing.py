@@ -1,4 +1,4 @@
-"""Indices that NumPy takes: truth values, and slices that go backwards."""
+"""Indices that NumPy takes: truth values, slices that go backwards, places named twice."""
 
 import numpy as np
 import pytest
@@ -119,3 +119,37 @@ def test_take_along_dim_spreads_both_operands():
     assert tg.autograd.grad(found.sum(), x)[0].tolist() == [[1.0, 1.0, 0.0, 2.0]]
     with pytest.raises(RuntimeError, match=r"\(3, 4\) and \(2, 2\) do not broadcast except along"):
         tg.take_along_dim(tg.tensor(A), index, 1)
+
+
+# Writes that name a place twice, the value v having three elements.
+TWICE = {
+    "vector": lambda y, v: y[0].__setitem__([1, 2, 1], v),
+    "rows": lambda y, v: y.__setitem__([1, 2, 1], v[:, None] * np.ones(4)),
+    "columns": lambda y, v: y.__setitem__((slice(None), [0, -4, 0]), v),
+    "elements": lambda y, v: y.__setitem__(([0, 2, 0], [3, 1, 3]), v),
+    "a number": lambda y, v: y.__setitem__([1, 1], v[1]),
+    "known at run time": lambda y, v: y[1].__setitem__(np.argsort(v) // 2, v),
+    "put": lambda y, v: np.put(y, [5, 0, -7], v),
+    "put_along_axis": lambda y, v: np.put_along_axis(y, np.array([[0, 3, 0]] * 3), v[None], 1),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_of_values_written_to_one_place_the_last_has_its_gradient(name):
+    def f(v):
+        y = np.zeros((3, 4)) + 0 * v[0]
+        TWICE[name](y, v)
+        return np.sum(W[:12].reshape(3, 4) * y)
+
+    v = np.array([0.3, -0.2, 0.9])
+    wanted = np.array([tg.jvp(f, (v,), (row,))[1] for row in np.eye(3)])
+    np.testing.assert_allclose(
+        wanted, [(f(v + 1e-6 * e) - f(v - 1e-6 * e)) / 2e-6 for e in np.eye(3)]
+    )
+    x = tg.tensor(v, requires_grad=True)
+    f(x).backward()
+    np.testing.assert_allclose(x.grad.numpy(), wanted)
+    slope = tg.grad(f)
+    for found in (slope(v), tg.jit(slope)(v), tg.vmap(slope)(np.stack([v, v]))[1],
+                  tg.autograd.grad(f(x), x, create_graph=True)[0].detach().numpy()):  # fmt: skip
+        np.testing.assert_allclose(found, wanted)

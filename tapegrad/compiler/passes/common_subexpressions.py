@@ -13,7 +13,7 @@ import numpy as np
 from tapegrad.compiler.ir.buffers import WINDOWS
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.elementwise import div, exact, mul, neg, strong
+from tapegrad.ops.elementwise import div, exact, mul, neg, strong, where
 from tapegrad.ops.shape import PASSES
 
 FOLDED = 1 << 14  # elements up to which a result is folded to a constant
@@ -23,14 +23,14 @@ SHORT = 64  # elements up to which a constant is its own key
 def simplified(graph: Graph) -> Graph:
     """Compute every value once, and none that is constant."""
     builder = Builder(graph)
-    where, made = builder.where, builder.nodes
+    places, made = builder.where, builder.nodes
     known: dict[Any, int] = {}
     constants: set[int] = set()
     found: int | None
     for position, old in enumerate(graph.nodes):
         node, op, args = old, old.op, old.args
         if op is not None and args:
-            args = (where[args[0]],) if len(args) == 1 else tuple([where[a] for a in args])
+            args = (places[args[0]],) if len(args) == 1 else tuple([places[a] for a in args])
             if args != node.args:
                 node = node.on(args)
             plain = op.kind is ELEMENTWISE and op is not neg and not node.params
@@ -38,7 +38,7 @@ def simplified(graph: Graph) -> Graph:
                 found = known.setdefault((op, args), len(made))
                 if found == len(made):
                     made.append(node)
-                where[position] = found
+                places[position] = found
                 continue
         found = _same_as(builder, node)
         if found is None:
@@ -51,7 +51,7 @@ def simplified(graph: Graph) -> Graph:
                     constants.add(found)
                 if key is not None:
                     known[key] = found
-        builder.where[position] = found
+        places[position] = found
     return builder.done()
 
 
@@ -141,6 +141,11 @@ def _same_as(builder: Builder, node: Node) -> int | None:
     if op.kind is ELEMENTWISE:
         if name == "neg":
             return first.args[0] if first.op is op else None
+        if op is where:
+            known = _number(first)
+            chosen = None if known is None else args[1 if known else 2]
+            same = chosen is not None and builder.nodes[chosen].spec == node.spec
+            return chosen if same else None
         return _times_one(builder, node, op) if op in (mul, strong, exact, div) else None
     if (first.shape, first.dtype) != (node.shape, node.dtype):
         return None

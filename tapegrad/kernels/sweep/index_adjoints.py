@@ -134,6 +134,20 @@ def pick(aux, places_at, count, source_at, to, pace, adds):
 
 
 @typed
+def pick_last(aux, places_at, count, source_at, to, pace):
+    """Add up what indices name, from the last to the first; what was read counts as zero then."""
+    places, source, target = i8(places_at), f8(source_at), f8(to)
+    length, columns = length_of(aux), columns_of(aux)
+    each = lines_of(aux, count) * columns
+    for i in range(blocks_of(aux, count) * each - 1, -1, -1):
+        at = i % each if aux & SHARED else i
+        start = start_of(aux, places[at], i // each, i % columns)
+        for j in range(length):
+            target[(i * length + j) * pace] += source[start + j]
+            source[start + j] = 0.0
+
+
+@typed
 def scatter(aux, places_at, count, source_at, to, pace, adds):
     """Write, or add, elements or rows where indices say; with a pace of 0 one number."""
     places, source, target = i8(places_at), f8(source_at), f8(to)
@@ -237,7 +251,15 @@ def written(frame, index, kind, aux, n, g, out):
         return
     header = chosen(frame, index, kind, aux)
     pace = 0 if aux & FIELD_MASK == 1 else 1
-    pick(aux, data(frame, header), count_of(frame, header), g, out, pace, True)
+    if aux & KEEPS_WRITTEN:
+        pick(aux, data(frame, header), count_of(frame, header), g, out, pace, True)
+        return
+    left = take(frame, n * 8)
+    unread = f8(left)
+    for i in range(n):
+        unread[i] = source[i]
+    pick_last(aux, data(frame, header), count_of(frame, header), left, out, pace)
+    give_back(frame, left, n * 8)
 
 
 def placed(frame_at, index, kind, aux, k, n, g, out):

@@ -147,6 +147,8 @@ def test_a_large_result_that_is_one_number_stands_in_memory_once():
         [("sum_to", (0,), {"shape": (10,)})],
         [("to", (0,), {"dtype": np.dtype(float)})],
         [("expand", (0,), {"shape": (10,)})],
+        [("=", np.ones(10, bool)), ("=", 2.0), ("where", (1, 0, 2))],
+        [("=", False), ("=", np.ones(10)), ("where", (1, 2, 0))],
     ],
     ids=lambda rows: rows[-1][0],
 )
@@ -212,6 +214,8 @@ def test_a_one_of_another_shape_or_dtype_is_not_left_out():
         passed(simplified, graph(whole, ("=", 1.0), (name, (0, 1))), whole)
         passed(simplified, graph(whole, ("=", np.ones((3, 1))), (name, (0, 1))), whole)
         passed(simplified, graph(X, ("=", np.ones((2, 2, 3))), (name, (0, 1))), X)
+    chosen = graph(X, ("=", np.ones((2, 2, 3), bool)), ("=", 2.0), ("where", (1, 0, 2)))
+    passed(simplified, chosen, X)
 
 
 test_random_programs = on_random_programs(simplified)
