@@ -228,8 +228,14 @@ def uniform_filter(
 def _gaussian(sigma: Any, order: int, truncate: float, radius: Any, name: str) -> Any:
     """Weights of a derivative of the normal distribution; `sigma` may be a Tensor."""
     if radius is None:
-        number = sigma.detach().item() if isinstance(sigma, Tensor) else float(sigma)
-        radius = int(truncate * number + 0.5)
+        number = sigma.detach().double() if isinstance(sigma, Tensor) else float(sigma)
+        try:
+            radius = int(truncate * number + 0.5)
+        except RuntimeError as problem:
+            raise RuntimeError(
+                f"`scipy.ndimage.{name}`: the number of weights depends on `sigma`, whose value is "
+                "not known here: give it as `radius=`"
+            ) from problem
     if order < 0 or radius < 0 or radius != int(radius):
         raise ValueError(
             f"`scipy.ndimage.{name}`: an order and a radius are whole numbers from 0, got {order} "

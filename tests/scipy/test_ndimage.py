@@ -95,6 +95,19 @@ def test_a_width_has_a_derivative():
 
     step = (f(0.6 + 1e-6) - f(0.6 - 1e-6)) / 2e-6
     np.testing.assert_allclose(tg.grad(f)(0.6), step, rtol=1e-7)
+    slope = tg.jit(tg.grad(f))
+    for width in (0.6, 0.58, 0.61):  # which reach as far
+        np.testing.assert_allclose(slope(width), tg.grad(f)(width), rtol=1e-12)
+    assert slope.cache_info().traces == 1
+
+
+def test_under_vmap_widths_need_a_radius():
+    lib, widths = tg.scipy.ndimage, np.array([0.5, 0.7])
+    found = tg.vmap(lambda s: lib.gaussian_filter1d(X, s, radius=2))(widths)
+    for k, s in enumerate(widths):
+        np.testing.assert_allclose(found[k], scipy.ndimage.gaussian_filter1d(X, s, radius=2))
+    with pytest.raises(RuntimeError, match=r"`scipy.ndimage.gaussian_filter1d`: .*`radius=`"):
+        tg.vmap(lambda s: lib.gaussian_filter1d(X, s))(widths)
 
 
 def test_single_precision_stays():

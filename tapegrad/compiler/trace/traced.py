@@ -509,6 +509,10 @@ class Traced(Lifted):
             )
         return self.its_trace.concretize(self._single("`item()`")).item()
 
+    def __int__(self) -> int:
+        whole = self.trunc() if self._a.dtype.kind == "f" else self  # what is cut off may vary
+        return int(whole._number())
+
     def _single(self, what: str) -> Traced:
         if self._a.size != 1:
             raise RuntimeError(

@@ -53,3 +53,16 @@ def test_an_element_of_the_state_of_a_loop(steps):
         return y[0]
 
     np.testing.assert_allclose(tg.jit(tg.grad(f))(0.9), tg.grad(f)(0.9), rtol=1e-12)
+
+
+def test_a_guard_of_a_whole_number_leaves_open_what_is_cut_off():
+    f = tg.jit(lambda x: x * int(4 * x + 0.5))
+    assert [f(x) for x in (0.5, 0.55, -0.1)] == [1.0, 1.1, -0.0]
+    assert f.cache_info().traces == 2
+    assert f(1.0) == 4.0
+    assert f.cache_info().traces == 3
+    with pytest.raises(ValueError, match="NaN to integer"):
+        f(np.nan)
+    with pytest.raises(RuntimeError, match="would lose"):
+        tg.jit(tg.grad(lambda x: x * int(x)))(2.5)
+    assert tg.jit(lambda k: k * int(k))(np.int64(3)) == 9
