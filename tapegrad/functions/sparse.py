@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dispatch.dispatch import run
-from tapegrad.functions.creation import eye
+from tapegrad.functions.creation import eye, zeros
+from tapegrad.functions.indexing import index_add
 from tapegrad.functions.shapes import reshape, squeeze, transpose
 from tapegrad.ops import sparse as s
 from tapegrad.ops.sparse import Pattern
@@ -169,3 +170,13 @@ def built(data: Any, indices: Any, indptr: Any, shape: Any, by_column: bool, nam
     pattern = Pattern(places, starts, (int(rows), int(columns)), by_column=by_column)
     pattern.matrix(np.zeros(places.shape))  # SciPy checks them
     return SparseTensor(reshape(values, (-1,)), pattern)
+
+
+def assembled(data: Any, places: Any, shape: Any, by_column: bool, name: str) -> Any:
+    """A sparse matrix of elements and of the row and column of each; those of one place add up."""
+    values = tensor_of(data, name)
+    outer, inner = places[::-1] if by_column else places
+    found, which = np.unique(np.stack([outer, inner]), axis=1, return_inverse=True)
+    starts = np.searchsorted(found[0], np.arange(shape[int(by_column)] + 1))
+    stored = index_add(zeros(len(found[1]), dtype=values.dtype), 0, which, values)
+    return built(stored, found[1], starts, shape, by_column, name)

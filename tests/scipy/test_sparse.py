@@ -86,6 +86,32 @@ def test_matrices_of_tensors(kind, rng):
     assert "5 elements" in repr(A)
 
 
+@pytest.mark.parametrize("kind", ["csr_array", "csc_array"])
+def test_elements_of_one_place_add_up(kind, rng):
+    places, shape = ([2, 0, 2, 1, 0, 2], [0, 3, 0, 1, 3, 2]), (3, 4)
+
+    def matrix(d, home=tg.scipy.sparse, shape=shape):
+        return getattr(home, kind)((d, places), shape=shape)
+
+    d, x = rng.standard_normal(6), rng.standard_normal(4)
+    expected = matrix(d, scipy.sparse)
+    t = tg.tensor(d, requires_grad=True)
+    found = matrix(t)
+    assert (found.shape, found.nnz) == (shape, 4)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.indptr, expected.indptr)
+    np.testing.assert_allclose(found.toarray().detach().numpy(), expected.toarray())
+    assert matrix(t, shape=None).shape == shape
+    assert gradcheck(lambda d: matrix(d) @ x, (t,))
+    slope = tg.grad(lambda d: np.sum((matrix(d) @ x) ** 2))
+    np.testing.assert_allclose(tg.jit(slope)(d), slope(d))
+    np.testing.assert_allclose(tg.vmap(slope)(np.stack([d, 2 * d]))[1], slope(2 * d))
+    with pytest.raises(ValueError, match="exceeds matrix dimension"):
+        matrix(t, shape=(2, 4))
+    with pytest.raises(ValueError, match="same length"):
+        matrix(t[1:])
+
+
 @pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
 def test_a_matrix_whose_elements_move_after_the_product():
     A, x = B.copy(), tg.ones(3, requires_grad=True)
@@ -142,7 +168,7 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(TypeError, match="takes a sparse matrix"):
         tg.scipy.sparse.linalg.spsolve(np.eye(4), x)
     with pytest.raises(TypeError, match=r"takes \(data, indices, indptr\)"):
-        tg.scipy.sparse.csr_array((x, ([0, 1, 2, 3], [0, 1, 2, 3])))
+        tg.scipy.sparse.csr_array(tg.ones(2, 2))
     with pytest.raises(ValueError, match=r"indices of shape \(3,\)"):
         tg.scipy.sparse.csr_array((x, [0, 1, 2], [0, 4]))
     with pytest.raises(AttributeError, match=r"tapegrad\.scipy"):

@@ -11,7 +11,10 @@ tensor([ 1., 10.])
 
 from typing import Any as _Any
 
+import numpy as _np
+
 from tapegrad.functions.sparse import SparseTensor
+from tapegrad.functions.sparse import assembled as _assembled
 from tapegrad.functions.sparse import built as _built
 from tapegrad.scipy.either import among as _among
 from tapegrad.scipy.either import theirs as _theirs
@@ -23,8 +26,9 @@ __all__ = ["SparseTensor", "csc_array", "csr_array", "linalg"]
 def csr_array(arg1: _Any, shape: tuple[int, int] | None = None, **kwargs: _Any) -> _Any:
     """A matrix of the elements `data`, row by row: ``csr_array((data, indices, indptr))``.
 
-    `indices` says the column of each, and `indptr` where each row begins. If `data` is a Tensor,
-    products and solutions are differentiated in it; of all else SciPy makes its own.
+    `indices` says the column of each, and `indptr` where each row begins. In ``csr_array((data,
+    (rows, columns)))`` elements of the same place are added up. If `data` is a Tensor, products and
+    solutions are differentiated in it; of all else SciPy makes its own.
 
     >>> import tapegrad as tg
     >>> A = tg.scipy.sparse.csr_array((tg.tensor([5.0, 7.0]), [1, 0], [0, 1, 2]))
@@ -49,12 +53,17 @@ def csc_array(arg1: _Any, shape: tuple[int, int] | None = None, **kwargs: _Any) 
 def _made(name: str, given: _Any, shape: _Any, kwargs: dict[str, _Any]) -> _Any:
     if not _among(given):
         return _theirs("scipy.sparse", name)(given, shape=shape, **kwargs)
-    if kwargs or not isinstance(given, tuple) or len(given) != 3:
-        raise TypeError(
-            f"`scipy.sparse.{name}` of a Tensor takes (data, indices, indptr), and a shape: where "
-            "the elements stand is fixed"
-        )
-    return _built(*given, shape, name == "csc_array", f"scipy.sparse.{name}")
+    by_column, called = name == "csc_array", f"scipy.sparse.{name}"
+    if not kwargs and isinstance(given, tuple) and len(given) == 3:
+        return _built(*given, shape, by_column, called)
+    if not kwargs and isinstance(given, tuple) and len(given) == 2 and not _among(given[1]):
+        data, places = given
+        held = _theirs("scipy.sparse", "coo_array")((_np.zeros(data.shape), places), shape=shape)
+        return _assembled(data, held.coords, held.shape, by_column, called)
+    raise TypeError(
+        f"`{called}` of a Tensor takes (data, indices, indptr) or (data, (rows, columns)), and a "
+        "shape: where the elements stand is fixed"
+    )
 
 
 def __getattr__(name: str) -> _Any:
