@@ -241,8 +241,8 @@ def _trace(
     there: list[tuple[bool, ...]],
 ) -> tuple[Graph, bool]:  # fmt: skip
     """A form on the parts of operands that are there, and whether its imaginary part is zero."""
-    given = [
-        np.ones(x.shape, real_type(x.dtype))
+    given = [  # an index names the first place, which all have
+        np.full(x.shape, x.dtype.kind in "fc", real_type(x.dtype))
         for x, parts in zip(operands, there, strict=True)
         for part in parts
         if part

@@ -84,6 +84,18 @@ def test_powers_keep_single_precision(shape):
         np.testing.assert_allclose(got, want, rtol=1e-4)
 
 
+@pytest.mark.parametrize("value", [0.5, 0.5j])
+def test_an_index_into_one_place(value):
+    def f(z, w):
+        y = z * 1.0
+        y[np.array([0])] = w
+        return np.sum(np.abs(y[np.array([0, -1])] - 0.3) ** 2)
+
+    z, slope = numbers(1), tg.grad(f, argnums=(0, 1))
+    for found, wanted in zip(tg.jit(slope)(z, value), slope(z, value), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-14)
+
+
 def test_powers_of_zero():
     z, w = np.array([0, 0, 0, 0j, 0]), np.array([0, 2, 0.5, 1 + 0j, -1])
     with np.errstate(all="ignore"):
