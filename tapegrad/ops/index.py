@@ -208,8 +208,19 @@ def _last_written(g: Any, read: Callable[[Any], Any], write: Callable[[Any, Any]
     return where(eq(last, numbers), taken, 0.0)
 
 
+def _are_distinct(indices: Any) -> bool:
+    """Whether it is cheap to see that indices name no place twice: there is one, or they rise."""
+    count = math.prod(np.broadcast_shapes(*[k.shape for k in indices]))
+    if count == 1:
+        return True
+    return any(
+        type(k) is np.ndarray and k.shape == (count,) and k[0] >= 0 and (k[1:] > k[:-1]).all()
+        for k in indices
+    )
+
+
 def _value_put(g: Any, others: Any, plan: Any, accumulate: bool) -> Any:
-    if accumulate:
+    if accumulate or _are_distinct(others):
         return index(g, *others, plan=plan)
     return _last_written(
         g,

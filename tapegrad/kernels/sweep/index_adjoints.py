@@ -134,17 +134,28 @@ def pick(aux, places_at, count, source_at, to, pace, adds):
 
 
 @typed
-def pick_last(aux, places_at, count, source_at, to, pace):
-    """Add up what indices name, from the last to the first; what was read counts as zero then."""
-    places, source, target = i8(places_at), f8(source_at), f8(to)
+def ascend(places_at, count):
+    """Whether indices rise, from none before the first place: then no two name the same one."""
+    places = i8(places_at)
+    for i in range(1, count):
+        if places[i] <= places[i - 1]:
+            return False
+    return places[0] >= 0
+
+
+@typed
+def pick_last(aux, places_at, count, read_at, source_at, to, pace):
+    """Add up what indices name, from the last to the first, each place once."""
+    places, source, target, read = i8(places_at), f8(source_at), f8(to), u1(read_at)
     length, columns = length_of(aux), columns_of(aux)
     each = lines_of(aux, count) * columns
     for i in range(blocks_of(aux, count) * each - 1, -1, -1):
         at = i % each if aux & SHARED else i
         start = start_of(aux, places[at], i // each, i % columns)
-        for j in range(length):
-            target[(i * length + j) * pace] += source[start + j]
-            source[start + j] = 0.0
+        if read[start] == 0:
+            read[start] = 1
+            for j in range(length):
+                target[(i * length + j) * pace] += source[start + j]
 
 
 @typed
@@ -250,16 +261,17 @@ def written(frame, index, kind, aux, n, g, out):
                 target[0] += source[at + i * step]
         return
     header = chosen(frame, index, kind, aux)
+    places, count = data(frame, header), count_of(frame, header)
     pace = 0 if aux & FIELD_MASK == 1 else 1
-    if aux & KEEPS_WRITTEN:
-        pick(aux, data(frame, header), count_of(frame, header), g, out, pace, True)
+    if aux & KEEPS_WRITTEN or count == 0 or ascend(places, count):
+        pick(aux, places, count, g, out, pace, True)
         return
-    left = take(frame, n * 8)
-    unread = f8(left)
+    room = take(frame, n)
+    read = u1(room)
     for i in range(n):
-        unread[i] = source[i]
-    pick_last(aux, data(frame, header), count_of(frame, header), left, out, pace)
-    give_back(frame, left, n * 8)
+        read[i] = 0
+    pick_last(aux, places, count, room, g, out, pace)
+    give_back(frame, room, n)
 
 
 def placed(frame_at, index, kind, aux, k, n, g, out):
