@@ -133,6 +133,21 @@ def arrays_of_comprehensions(x):
 
 
 @case(A1, compiled=True)
+def queues(x):
+    places, waiting, s = [0], [v * v for v in x], 0.0
+    while places:
+        k = places.pop(0)
+        s += x[k] * waiting.pop(k % 2) * waiting[-1]
+        waiting.append(s * 0.5)
+        if k < 5:
+            places.append(k + 2)
+            places.append(k + 3)
+        if not places or len(waiting) < 3:
+            s *= 2.0
+    return s + waiting.pop(-2) * waiting.pop(0) + waiting[0]
+
+
+@case(A1, compiled=True)
 def lists_made_again(x):
     s = 0.0
     for i in range(5):

@@ -144,6 +144,20 @@ def text_in_tuples(x, rates, k):
     return s * named(x) * named(x, ("bcd", "e", "fg"), k)
 
 
+@case(A1[:3])
+def letters_of_a_constant(x):
+    s, places = 0.0, List()
+    for i, letter in enumerate("abcab"):
+        if letter == "a":
+            s += x[i % 3] * x[0]
+        elif letter == "c":
+            s *= x[2]
+            places.append(i)
+    for letter in "xy":
+        s += x[1] ** len(places) if letter == "y" else x[places[0] - 1] ** 3
+    return s
+
+
 @case(0.7, PARTS)
 def records(x, parts):
     s = 0.0

@@ -251,6 +251,11 @@ def put(t: NumbaType, places: NumbaType, value: NumbaType) -> Function:
     return defined("put", "a, p, b", *lines, "n = 0", over("p", places.ndim, body))
 
 
+def closed_up(t: NumbaType) -> Function:
+    """Move what is behind a place to one place before."""
+    return defined("closed_up", "a, k", "for i in range(k, a.shape[0] - 1):\n a[i] = a[i + 1]")
+
+
 def repeated(t: NumbaType) -> Function:
     """`a * n` of lists."""
     body = "for k in range(n):\n for i in range(len(a)):\n  out[k * len(a) + i] = a[i]"

@@ -108,6 +108,8 @@ class Iteration(Subscripts):
         """What an iterator over a variable holds, and the count; of a tuple all parts are alike."""
         if isinstance(t, types.UniTupleIter):
             return self.parts_of(self.get(var, t.container), t.container)
+        if isinstance(self.type(var), types.StringLiteral):
+            return self.parts_of(self.get(var, types.unicode_type), types.unicode_type)
         return self.parts_of(self.names(var), self.type(var))
 
     def iterator_over(self, key: Any, args: list[NumbaIR], t: NumbaType) -> Operands:

@@ -75,12 +75,27 @@ class Lists(Calls):
         if name == "append":
             self._append(var, f.this, (self.get(e.args[0], f.this.dtype), f.this.dtype))
             return [], t
-        if e.args:
-            raise Unsupported("`pop` of an element that is not the last one")
-        ops = self.names(var)
-        self.require(self.emit("ge", [ops[1], ONE], "i1"))
-        self.copy(self.index("isub", ops[1], ONE), str(ops[1]))
-        return self.load(ops, array_of(f.this), ops[1])
+        return self._pop(var, f.this, self.number(e.args[0], "i64") if e.args else None)
+
+    def _pop(self, var: NumbaIR, t: NumbaType, at: Operand | None) -> Found:
+        """`a.pop()` and `a.pop(i)`, after which the rest stands one place before."""
+        (pointer, count), array = self.names(var), array_of(t)
+        last = self.index("isub", count, ONE)
+        at = last if at is None else self.emit("wrap", [at, count], "i64")
+        self.require(self.emit("ge", [at, ZERO], "i1"))
+        self.require(self.emit("lt", [at, count], "i1"))
+        taken = self.load([pointer], array, at)
+        if at != last:
+            f = array_library.closed_up(array)
+            self.inline(f, [([pointer, count], array), ([at], types.int64)])
+        self.copy(last, str(count))
+        return taken
+
+    def converted(self, var: NumbaIR, t: NumbaType) -> Found:
+        """A number in another type; of a list whether something is in it."""
+        if isinstance(self.type(var), types.List) and t == types.boolean:
+            return [self.emit("ne", [self.length(self.names(var), self.type(var)), ZERO], "i1")], t
+        return super().converted(var, t)
 
     def _require_growth(self, var: NumbaIR, name: str) -> None:
         if var.name not in self.list_names:

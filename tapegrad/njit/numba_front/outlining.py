@@ -200,6 +200,8 @@ class Outlining(Lists):
         if value.op != "call":
             return value.op == "inplace_binop", False
         f = self.type(value.func)
+        if isinstance(f, types.TypeRef):  # makes an empty list or dictionary
+            return False, False
         if isinstance(f, types.BoundFunction):
             if isinstance(f.this, types.NumPyRandomGeneratorType):
                 return True, True
