@@ -139,7 +139,7 @@ def queues(x):
         k = places.pop(0)
         s += x[k] * waiting.pop(k % 2) * waiting[-1]
         waiting.append(s * 0.5)
-        if k < 5:
+        if k < 4:
             places.append(k + 2)
             places.append(k + 3)
         if not places or len(waiting) < 3:
