@@ -22,6 +22,7 @@ from tapegrad.tape.shape_table import Shape, shapes
 from tapegrad.tape.tape import (
     CODE_MASK,
     DTYPE_SHIFT,
+    GENERAL,
     HOOKED,
     IN0,
     LISTED,
@@ -31,6 +32,7 @@ from tapegrad.tape.tape import (
     SPENT,
     Tape,
 )
+from tapegrad.tensor import F8
 
 OTHER = HOOKED | PACKED | SPENT | LISTED | 3 << DTYPE_SHIFT  # unsupported bits of the word
 # Of `Op.moves`: views in which every element of what they see stands once.
@@ -77,6 +79,11 @@ def composed(
     if found is _late:
         found = _composed[key] = Writer(rows.tolist(), shape).write()
     return found, False
+
+
+def floating(x: Any) -> Any:
+    """An operand for a formula: integers would wrap around."""
+    return x if getattr(x, "dtype", F8).kind not in "biu" else x.astype(F8)
 
 
 def summed(x: Any, given: Shape, shape: Shape) -> Any:
@@ -134,7 +141,7 @@ class Writer:
         self.text = Text()
         self.text.called |= {
             "zeros": np.zeros, "broadcast_to": np.broadcast_to, "summed": summed,
-            "flattened": flattened, "pushed": pushed, "handed": handed,
+            "flattened": flattened, "floating": floating, "pushed": pushed, "handed": handed,
         }  # fmt: skip
         self.tangents: dict[int, Symbol] = {LEAF: Symbol("v")}
         self.shape_of: dict[int, Shape] = {LEAF: shape}  # of what moves
@@ -182,7 +189,9 @@ class Writer:
         values = [Symbol(f"{name}{i}") for name in OPERANDS[: len(op.inputs)]]
         y = Symbol(f"y{i}")
         for k, value in enumerate((*values, y) if kept else ()):
-            text.assign(value.name, f"keep[{i - 1}][{k}]")
+            entry = f"keep[{i - 1}][{k}]"
+            plain = not self.rows[i - 1][0] & GENERAL or op.inputs[k : k + 1] == ("condition",)
+            text.assign(value.name, entry if plain else f"floating({entry})")
         motion = Tangent(op, values, y, {k: self.tangents[codes[k]] for k in moving})
         if motion.partials:
             tangent = text.write(motion.push())

@@ -62,7 +62,8 @@ class Values:
         if name in self.params:
             return self.params[name]
         if name in op.inputs and name != "others":
-            return self.value(op.inputs.index(name))
+            found = self.value(op.inputs.index(name))
+            return self.promoted(found) if op.kind is ELEMENTWISE and name != "condition" else found
         if name == "others":
             return tuple(self.value(i) for i in range(len(op.inputs) - 1, self.count()))
         if name.endswith("_spec"):
@@ -75,6 +76,15 @@ class Values:
         if name == "factors":
             return None  # the record keeps none
         raise KeyError(f"formula of `{op.name}` reads `{name}`, which it does not have")
+
+    def promoted(self, x: Any) -> Any:
+        """An operand for a formula: integers as numbers of the result's type, in which the
+        operation computed. Their own would wrap around, or be those of half precision.
+        """
+        array = x._a if isinstance(x, Tensor) else x
+        if getattr(array, "dtype", F8).kind not in "biu":
+            return x
+        return to(x, dtype=self.spec(-1).dtype)
 
     def evaluate(self, k: int, g: Any = None) -> Any:
         """The formula of operand k: a partial derivative, or a vjp of the adjoint `g`."""
