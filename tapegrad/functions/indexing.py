@@ -69,9 +69,7 @@ def parse(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor]]:
 
 
 def _whole(edge: Any) -> Any:
-    if isinstance(edge, Tensor):
-        return int(edge)
-    return edge
+    return int(edge) if isinstance(edge, Tensor) else edge
 
 
 def _add_array(part: Any, plan: list[Any], arrays: list[Tensor]) -> int:
@@ -506,6 +504,7 @@ def index_put_parts(input: Any, indices: Any, values: Any, accumulate: bool) -> 
         raise RuntimeError(
             f"`index_put`: values and Tensor must have one dtype, got {value.dtype} and {x.dtype}"
         )
+    value = shapes.without_front(value, i.place_rank(x, plan, arrays))
     return (x, value, *arrays), {"plan": plan, "accumulate": accumulate}
 
 

@@ -15,7 +15,7 @@ from tapegrad.dispatch.inplace import overlaps, run_inplace, written
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.op_functions import as_operand
 from tapegrad.dispatch.views import make_view
-from tapegrad.functions import indexing, masking, rounding
+from tapegrad.functions import indexing, masking, rounding, shapes
 from tapegrad.functions.arguments import Indices, Operand, as_input, holds_tensor, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
 from tapegrad.functions.joining import stacked
@@ -267,10 +267,11 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
             index = (*plan, ...) if Ellipsis not in plan else plan
             _assign(self, value, index, "x[...] = value", how)
             return
-        v = _value(value, "x[...] = value")
+        v = _chosen(_value(value, "x[...] = value"), self)
+        v = shapes.without_front(v, ix.place_rank(self, plan, arrays))
         put_and_plan(
             ix.index_put,
-            (self, _chosen(v, self), *arrays),
+            (self, v, *arrays),
             {"plan": plan, "accumulate": False},
             self,
             index=key if len(arrays) == 1 and arrays[0] is key else ...,

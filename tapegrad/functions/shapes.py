@@ -212,6 +212,15 @@ def clone(input: Tensor) -> Tensor:
     return run_axis(s.clone, _whole, input, None)
 
 
+def without_front(x: Tensor, ndim: int) -> Tensor:
+    """A Tensor without the dimensions of one element that it has in front of its last `ndim`."""
+    shape = x._a.shape
+    extra = len(shape) - ndim
+    if extra <= 0 or any(n != 1 for n in shape[:extra]):
+        return x
+    return run(s.reshape, (x,), {"shape": shape[extra:]})
+
+
 def _whole(op: Op, input: Any, *_: Any) -> tuple[Tensor, dict[str, Any]]:
     return as_input(input, op.name), {}
 

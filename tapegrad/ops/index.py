@@ -47,6 +47,13 @@ class _Hole:
 HOLE = _Hole()
 
 
+def place_rank(x: Any, plan: Any, indices: Any) -> int:
+    """How many dimensions the places have that an index names."""
+    gone = sum(part is HOLE or type(part) is int for part in plan)
+    added = sum(part is None for part in plan)
+    return int(max(k.ndim for k in indices) + x.ndim - gone + added)
+
+
 def only_dimension(plan: Any, ndim: int) -> int | None:
     """Which dimension an index chooses from, if it takes those before it and behind it whole."""
     *before, last = plan

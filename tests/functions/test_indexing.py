@@ -153,3 +153,30 @@ def test_of_values_written_to_one_place_the_last_has_its_gradient(name):
     for found in (slope(v), tg.jit(slope)(v), tg.vmap(slope)(np.stack([v, v]))[1],
                   tg.autograd.grad(f(x), x, create_graph=True)[0].detach().numpy()):  # fmt: skip
         np.testing.assert_allclose(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("key", "shape"),
+    [([0, 1], (1, 4)), (([0, 2], [1, 1]), (1, 2)), ([2], (1, 1, 4)), (A[:, 0] > -3, (1, 2, 4)),
+     ((slice(None), [1]), (1, 3, 1)), ((0, [1, 2]), (1, 1, 2)), ((None, [0, 1]), (1, 1, 2, 4))],
+)  # fmt: skip
+def test_a_value_may_have_dimensions_of_one_element_in_front(key, shape):
+    def f(v):
+        y = np.zeros((3, 4)) + 0 * np.sum(v)
+        y[key] = v
+        return np.sum(W[:12].reshape(3, 4) * y**3)
+
+    v = W[20 : 20 + int(np.prod(shape))].reshape(shape)
+    slope = tg.grad(f)
+    wanted = slope(v.reshape(shape[1:])).reshape(shape)
+    x = tg.tensor(v, requires_grad=True)
+    (recorded,) = tg.autograd.grad(f(x), x, create_graph=True)
+    (twice,) = tg.autograd.grad((recorded**2).sum(), x)
+    for found in (
+        slope(v),
+        tg.jit(slope)(v),
+        tg.vmap(slope)(np.stack([v, v]))[1],
+        recorded.detach(),
+    ):
+        np.testing.assert_allclose(found, wanted)
+    np.testing.assert_allclose(tg.grad(lambda v: np.sum(slope(v) ** 2))(v), twice)
