@@ -79,8 +79,11 @@ class Values:
 
     def promoted(self, x: Any) -> Any:
         """An operand for a formula: integers as numbers of the result's type, in which the
-        operation computed. Their own would wrap around, or be those of half precision.
+        operation computed. Their own would wrap around, or be those of half precision; Python's
+        numbers would raise an error where they are divided by zero.
         """
+        if type(x) in (int, float, complex):
+            return np.asarray(x, self.spec(-1).dtype)
         array = x._a if isinstance(x, Tensor) else x
         if getattr(array, "dtype", F8).kind not in "biu":
             return x

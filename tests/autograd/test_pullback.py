@@ -48,3 +48,11 @@ def test_in_single_precision():
     assert x.grad.dtype == tg.float32
     numbers = BYTES.astype(float)
     np.testing.assert_allclose(x.grad.numpy(), -numbers / (X**2 + numbers**2), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("z", [2.0, 1j])
+def test_division_by_the_number_zero(z):
+    x = tg.tensor([z], requires_grad=True)
+    (found,) = tg.autograd.grad(x / 0.0, x, tg.ones(1, dtype=x.dtype))
+    assert not np.isfinite(found.numpy()).any()
