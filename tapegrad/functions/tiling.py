@@ -314,7 +314,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     columns = rows if N is None else int(N)
     if columns < 0:
         raise RuntimeError(f"`vander`: N must not be negative, got {N}")
-    kind = t._a.dtype if t._a.dtype.kind == "f" else np.dtype(np.int64)
+    kind = t._a.dtype if t._a.dtype.kind in "fc" else np.dtype(np.int64)
     powers = wrap(np.ones((rows, min(columns, 1)), kind))
     if columns > 1:
         steps = expand(reshape(t, (rows, 1)), (rows, columns - 1))

@@ -16,3 +16,8 @@ def test_the_size_of_the_output_is_checked(tg, repeats):
 def test_a_negative_number_of_repeats_is_an_error(tg):
     with pytest.raises(RuntimeError, match="negative"):
         tg.repeat_interleave(tg.ones(2), -1)
+
+
+def test_vander_of_one_power_keeps_the_dtype(tg):
+    for kind in (tg.float32, tg.complex64, tg.int64):
+        assert tg.vander(tg.ones(2, dtype=kind), 1).dtype == kind
