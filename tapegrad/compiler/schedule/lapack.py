@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.compiler.codegen import small_factor
-from tapegrad.compiler.codegen.lapack_factors import FACTORS, factorization
+from tapegrad.compiler.codegen.lapack_routines import Writer, factorization, writer
 from tapegrad.compiler.ir.buffers import Buffer, Place, follow, whole
 from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.llvm.function_builder import FunctionBuilder
@@ -122,8 +122,8 @@ def _by_columns(buffer: Buffer, batch: tuple[int, ...], n: int, columns: int) ->
 
 def steps(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
     """The steps of an operation, and the place of its result."""
-    if node.name in FACTORS:
-        return _factored_by_lapack(node, operands, room)
+    if write := writer(node.name):
+        return _factorized(write, node, operands, room)
     if small_factor.fits(operands[0].shape[-1], operands[-1].shape[-1]):
         return _small(node, operands, room)
     return _by_lapack(node, operands, room)
@@ -140,16 +140,19 @@ def _small(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], P
     return [RoutineCall(node, operands, out, [*batched, seen], routine)], out
 
 
-def _factored_by_lapack(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
+def _factorized(
+    write: Writer, node: Node, operands: list[Place], room: Room
+) -> tuple[list[Step], Place]:
     """A factorization of a copy of the matrices by columns; in double precision, as by NumPy."""
-    (*batch, m, n), wide = operands[0].shape, np.dtype(np.float64)
+    (*batch, m, n), double = operands[0].shape, np.dtype(np.float64)
     count = prod(batch)
-    routine, size = factorization(node.name, tuple(node.params.items()), count, m, n)
-    matrix = _by_columns(room(wide, count * m * n), tuple(batch), m, n)
-    work, found = whole(room(wide, size), (size,)), whole(room(wide, node.size), node.shape)
+    params = tuple(node.params.items())
+    routine, size = factorization(write, params, count, m, n, node.size // count)
+    matrix = _by_columns(room(double, count * m * n), tuple(batch), m, n)
+    work, found = whole(room(double, size), (size,)), whole(room(double, node.size), node.shape)
     call = RoutineCall(node, operands, found, [matrix, work, found], routine)
     steps: list[Step] = [Copy(operands[0], matrix), call]
-    if node.dtype == wide:
+    if node.dtype == double:
         return steps, found
     out = whole(room(node.dtype, node.size), node.shape)
     return [*steps, Copy(found, out)], out

@@ -16,6 +16,7 @@ from tapegrad.compiler.codegen.small_matmul import KEPT
 from tapegrad.compiler.llvm.function_builder import FunctionBuilder, Routine
 
 BLOCK = 64  # columns that LAPACK reflects at once
+Writer = Callable[..., int]
 
 
 class Factorization(NamedTuple):
@@ -25,16 +26,20 @@ class Factorization(NamedTuple):
     work: int
 
 
+def writer(name: str) -> Writer | None:
+    """What writes the factorization of one matrix, and tells the size of its work space."""
+    known: dict[str, Writer] = {"eigh": _eigh, "qr": _qr, "svd": _svd}
+    return known.get(name)
+
+
 @lru_cache(KEPT)
 def factorization(
-    name: str, params: tuple[tuple[str, Any], ...], count: int, m: int, n: int
+    write: Writer, params: tuple[tuple[str, Any], ...], count: int, m: int, n: int, size: int
 ) -> Factorization:
-    """The factorization of a batch of m x n matrices, of float64."""
+    """The factorization of a batch of m x n matrices of float64, into so many elements each."""
     t = FunctionBuilder(np.dtype(np.float64))
-    write, size = FACTORS[name]
     with t.loop(count) as i:
-        matrix = t.at("%a0", t.mad(i, m * n, 0))
-        out = t.at("%a2", t.mad(i, size(m, n), 0))
+        matrix, out = t.at("%a0", t.mad(i, m * n, 0)), t.at("%a2", t.mad(i, size, 0))
         work = write(t, matrix, out, m, n, **dict(params))
     return Factorization(t.routine(["noalias"] * 3), work)
 
@@ -87,17 +92,9 @@ def _check(t: FunctionBuilder, info: str) -> None:
     t.fail(t.emit(f"icmp ne i32 {t.load(info, 'i32')}, 0"))
 
 
-def _transpose(t: FunctionBuilder, source: str, to: str, m: int, n: int, apart: int) -> None:
+def _transpose(t: FunctionBuilder, source: str, to: str, m: int, n: int, stride: int) -> None:
     """Store an m x n matrix by rows, which lie some elements apart; NaN in it fails."""
     with t.loop(m) as i, t.loop(n) as j:
         found = t.load(t.at(source, t.mad(j, m, i)))
         t.fail(t.emit(f"fcmp uno {t.kind} {found}, {found}"))
-        t.store(found, t.at(to, t.mad(i, apart, j)))
-
-
-Writer = Callable[..., int]
-FACTORS: dict[str, tuple[Writer, Callable[[int, int], int]]] = {
-    "eigh": (_eigh, lambda _, n: n * (n + 1)),
-    "qr": (_qr, lambda m, n: (m + n) * n),
-    "svd": (_svd, lambda m, n: (m + 1 + n) * min(m, n)),
-}
+        t.store(found, t.at(to, t.mad(i, stride, j)))
