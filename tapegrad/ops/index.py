@@ -216,9 +216,9 @@ def _last_written(g: Any, read: Callable[[Any], Any], write: Callable[[Any, Any]
 
 
 def _are_distinct(indices: Any) -> bool:
-    """Whether it is cheap to see that indices name no place twice: there is one, or they rise."""
+    """Whether it is cheap to see that indices name no place twice: of one place, or rising ones."""
     count = math.prod(np.broadcast_shapes(*[k.shape for k in indices]))
-    if count == 1:
+    if count <= 1:
         return True
     return any(
         type(k) is np.ndarray and k.shape == (count,) and k[0] >= 0 and (k[1:] > k[:-1]).all()

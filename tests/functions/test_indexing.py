@@ -180,3 +180,11 @@ def test_a_value_may_have_dimensions_of_one_element_in_front(key, shape):
     ):
         np.testing.assert_allclose(found, wanted)
     np.testing.assert_allclose(tg.grad(lambda v: np.sum(slope(v) ** 2))(v), twice)
+
+
+def test_writing_to_no_place_hands_on_zeros():
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = tg.zeros(3)
+    y[np.empty(0, int)] = x[:0]
+    (y.sum() + x.sum()).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [1.0, 1.0])
