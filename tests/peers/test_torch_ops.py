@@ -474,7 +474,7 @@ NOT_CALLED = {  # helpers of other modules, and names that only operators reach
     "scaled", "numerator", "order", "replacement", "matrices", "crossed", "correlations", "in_front", "in_range",
     "index_and_mode", "places_of", "simple_index", "with_factors", "shaped", "squeezed", "swapped", "turned", "unsqueezed",
     "all_equal", "dims_of_both", "known", "part", "recorded", "same_dtype", "check_system", "tolerances",
-    "values_beside_vectors", "without_imaginary", "along_dims", "along_one",
+    "values_beside_vectors", "without_front", "without_imaginary", "along_dims", "along_one",
     "triangular", "numbers", "order_statistic", "quantiles", "unless_nan", "finite", "parsed", "fitting", "diagonal_places", "near", "slope", "scaled_by_power",
     "bins_of", "edges_of", "stacked",
 }  # fmt: skip
