@@ -139,7 +139,7 @@ def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
     ops.factorizations.eigh, ops.factorizations.qr, ops.factorizations.svd, ops.solve.pinv,
     ops.solve.matrix_exp, ops.determinant.cofactor_slope, ops.factorizations.completed,
     ops.fourier.fft_c2c, ops.fourier.fft_r2c, ops.fourier.fft_c2r, ops.fourier.sines,
-    ops.factorizations.any_basis, ops.factorizations.eig,
+    ops.fourier_forms.fft_planes, ops.factorizations.any_basis, ops.factorizations.eig,
     ops.factorizations.same_phase, ops.factorizations.geqrf, ops.lu.lu,
     ops.lu.ldl, ops.unchecked.inv_ex, ops.unchecked.cholesky_ex, ops.unchecked.cholesky_code,
     ops.unchecked.pivot_code, ops.unchecked.block_code, ops.scatter_reduce.beside_zero,
