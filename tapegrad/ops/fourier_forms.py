@@ -127,7 +127,7 @@ def _from_halves(x: Any, dim: int) -> Parts:
     re, im = (cat(part, _part(part, dim, slice(0, 1)), dim=dim) for part in (re, im))
     other_re, other_im = (flip(part, dims=(dim,)) for part in (re, im))
     roots = 0.5 * roots_of_unity(np.arange(n // 2 + 1), n)
-    cos, sin = (_row(part, x, dim) for part in (roots.real, roots.imag))
+    cos, sin = _rows(roots, x, dim)
     sum_re, sum_im = re + other_re, im + other_im
     gap_re, gap_im = re - other_re, im - other_im
     return 0.5 * sum_re + sum_im * cos - gap_re * sin, 0.5 * gap_im - gap_re * cos - sum_im * sin
@@ -139,7 +139,7 @@ def _to_halves(re: Any, im: Any, dim: int, size: int) -> Any:
     other_re, other_im = (flip(_part(part, dim, slice(1, None)), dims=(dim,)) for part in (re, im))
     re, im = (_part(part, dim, slice(0, half)) for part in (re, im))
     roots = roots_of_unity(np.arange(half), size)
-    cos, sin = (_row(part, re, dim) for part in (roots.real, roots.imag))
+    cos, sin = _rows(roots, re, dim)
     sum_re, gap_im = re + other_re, im - other_im
     gap_re, sum_im = re - other_re, im + other_im
     even, odd = c2c(
@@ -165,10 +165,11 @@ def _convolved(planes: Any, dim: int) -> Any:
     wave = np.pad(chirp, (0, size - n))
     wave[size - n + 1 :] = chirp[:0:-1]
     known = np.fft.fft(wave) / size
-    down = _rows(chirp.conj(), planes, dim)
-    re, im = (_padded(part, dim - 1, 0, size - n) for part in _times(_split(planes), down))
+    re, im = _split(planes)
+    down = _rows(chirp.conj(), re, dim - 1)
+    re, im = (_padded(part, dim - 1, 0, size - n) for part in _times((re, im), down))
     given = _split(fft_planes(stack(re, im, dim=0), dims=(0, dim)))
-    im, re = _times(given, _rows(known, planes, dim))  # exchanged, so that the way is back
+    im, re = _times(given, _rows(known, re, dim - 1))  # exchanged, so that the way is back
     im, re = _split(fft_planes(stack(re, im, dim=0), dims=(0, dim)))
     re, im = (_part(part, dim - 1, slice(0, n)) for part in (re, im))
     return stack(*_times((re, im), down), dim=0)
@@ -203,10 +204,9 @@ def _row(values: np.ndarray, x: Any, dim: int) -> np.ndarray:
     return values.astype(x._a.dtype).reshape([-1 if d == dim else 1 for d in range(x.ndim)])
 
 
-def _rows(values: np.ndarray, planes: Any, dim: int) -> Parts:
-    """The parts of numbers along a dimension of planes, for one plane."""
-    re, im = (_row(part, _split(planes)[0], dim - 1) for part in (values.real, values.imag))
-    return re, im
+def _rows(values: np.ndarray, x: Any, dim: int) -> Parts:
+    """The parts of complex numbers along a dimension of an array, of its type."""
+    return _row(values.real, x, dim), _row(values.imag, x, dim)
 
 
 def _factor(count: int, scale: str) -> float:

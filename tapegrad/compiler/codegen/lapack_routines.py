@@ -51,7 +51,7 @@ def _eigh(t: FunctionBuilder, matrix: str, out: str, _: int, n: int, upper: bool
         "syevd", t.letter("V"), t.letter("U" if upper else "L"), order, matrix, order, "%a1",
         t.at("%a1", n), t.number(floats), t.at("%a1", n + floats), t.number(integers), info,
     )  # fmt: skip
-    _check(t, info)
+    t.check(info)
     _transpose(t, matrix, out, n, n, n + 1)
     with t.loop(n) as k:
         t.store(t.load(t.at("%a1", k)), t.at(out, t.mad(k, n + 1, n)))
@@ -62,14 +62,14 @@ def _qr(t: FunctionBuilder, matrix: str, out: str, m: int, n: int) -> int:
     info, rows, columns, size = t.number(0), t.number(m), t.number(n), t.number(BLOCK * n)
     scales, work = "%a1", t.at("%a1", n)
     t.call("geqrf", rows, columns, matrix, rows, scales, work, size, info)
-    _check(t, info)
+    t.check(info)
     below = t.at(out, m * n)
     with t.loop(n) as i, t.loop(n) as j:
         lower = t.emit(f"icmp slt i64 {j}, {i}")
         found = t.load(t.at(matrix, t.mad(j, m, i)))
         t.store(t.choose(lower, t.constant(0.0), found), t.at(below, t.mad(i, n, j)))
     t.call("orgqr", rows, columns, columns, matrix, rows, scales, work, size, info)
-    _check(t, info)
+    t.check(info)
     _transpose(t, matrix, out, m, n, n)
     return n + BLOCK * n
 
@@ -83,13 +83,9 @@ def _svd(t: FunctionBuilder, matrix: str, out: str, m: int, n: int) -> int:
         "gesdd", t.letter("S"), rows, t.number(n), matrix, rows, values, "%a1", rows, right, inner,
         t.at("%a1", m * k), t.number(floats), t.at("%a1", m * k + floats), info,
     )  # fmt: skip
-    _check(t, info)
+    t.check(info)
     _transpose(t, "%a1", out, m, k, k)
     return m * k + floats + 8 * k
-
-
-def _check(t: FunctionBuilder, info: str) -> None:
-    t.fail(t.emit(f"icmp ne i32 {t.load(info, 'i32')}, 0"))
 
 
 def _transpose(t: FunctionBuilder, source: str, to: str, m: int, n: int, stride: int) -> None:

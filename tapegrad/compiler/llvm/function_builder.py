@@ -92,6 +92,10 @@ class FunctionBuilder:
             f"bad{k}:", "ret i64 1", f"good{k}:",
         ]  # fmt: skip
 
+    def check(self, info: str) -> None:
+        """Return 1 where LAPACK has left another status than 0."""
+        self.fail(self.emit(f"icmp ne i32 {self.load(info, 'i32')}, 0"))
+
     @contextmanager
     def where(self, condition: str) -> Any:
         """The lines inside are done where a condition holds.

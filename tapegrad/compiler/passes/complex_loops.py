@@ -13,9 +13,8 @@ from typing import Any
 
 from tapegrad.compiler.ir.control_ops import BRANCH, TAKE, Repeat, Sub, graphs_of, owns_graphs
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
-from tapegrad.compiler.passes.complex_pairs import computes, is_complex, part_spec
+from tapegrad.compiler.passes.complex_pairs import computes, is_complex, part_spec, parts_of
 from tapegrad.ops.complex_parts import complex_
-from tapegrad.ops.shape import getitem, view_as_real
 
 
 def with_real_loops(graph: Graph) -> Graph:
@@ -107,16 +106,6 @@ class _SplitBuilder(Builder):
 def _starts(nodes: list[Node], chosen: Sequence[int]) -> list[int]:
     """Where the ends begin that some records become, and where the last ones end."""
     return [0, *accumulate([1 + is_complex(nodes[k]) for k in chosen])]
-
-
-def parts_of(builder: Builder, position: int, node: Node) -> tuple[int, int]:
-    """Append the parts of a complex value."""
-    shape, dtype = part_spec(node)
-    whole = builder.add(Node(view_as_real, (position,), {}, (*shape, 2), dtype))
-    re, im = (
-        builder.add(Node(getitem, (whole,), {"index": (..., k)}, shape, dtype)) for k in range(2)
-    )
-    return re, im
 
 
 def _with_real_ends(sub: Sub, starts: list[int]) -> Sub:

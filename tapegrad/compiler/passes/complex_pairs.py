@@ -100,6 +100,20 @@ def _pair_spec(node: Node) -> tuple[Shape, np.dtype]:
     return (*node.shape, 2), real_type(node.dtype)
 
 
+def parts_of(builder: Builder, position: int, node: Node) -> tuple[int, int]:
+    """Append the parts of a complex value that stands at a position of the new graph."""
+    pairs = builder.add(Node(view_as_real, (position,), {}, *_pair_spec(node)))
+    return _taken_apart(builder, pairs, node)
+
+
+def _taken_apart(builder: Builder, pairs: int, node: Node) -> tuple[int, int]:
+    re, im = (
+        builder.add(Node(getitem, (pairs,), {"index": (..., k)}, *part_spec(node)))
+        for k in range(2)
+    )
+    return re, im
+
+
 def _form(node: Node, operands: list[Node]) -> tuple[Form, dict[str, Any]] | None:
     """What writes a record of complex numbers with their parts, and its parameters."""
     op = node.op
@@ -165,7 +179,7 @@ class _PairBuilder(Builder):
         shape, dtype = _pair_spec(node) if pairs[-1] else node.spec
         found = self.add(Node(op, tuple(args), node.params, shape, dtype))
         if pairs[-1]:
-            self.parts[position] = self._taken_apart(found, node)
+            self.parts[position] = _taken_apart(self, found, node)
         else:
             self.where[position] = found
 
@@ -181,15 +195,6 @@ class _PairBuilder(Builder):
         re, im = self._split(position)
         if im is None:
             im = self.add(_constant(np.zeros(node.shape, real_type(node.dtype))))
-        return re, im
-
-    def _taken_apart(self, pairs: int, node: Node) -> tuple[int, int]:
-        re, im = (
-            self.add(
-                Node(getitem, (pairs,), {"index": (..., k)}, node.shape, real_type(node.dtype))
-            )
-            for k in range(2)
-        )
         return re, im
 
     def joined(self, position: int) -> None:
@@ -209,8 +214,7 @@ class _PairBuilder(Builder):
                 re, im = node.value.real, node.value.imag
                 found = self.add(_constant(re)), self.add(_constant(im)) if im.any() else None
             else:
-                spread = Node(view_as_real, (self.where[position],), {}, *_pair_spec(node))
-                found = self._taken_apart(self.add(spread), node)
+                found = parts_of(self, self.where[position], node)
             self.parts[position] = found
         return found
 

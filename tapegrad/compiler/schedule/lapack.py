@@ -36,7 +36,7 @@ def _factored(t: FunctionBuilder, node: Node, n: int, columns: int, count: int) 
         else:
             out = t.at("%a1", t.mad(i, n * columns, 0))
             t.call("gesv", size, right, matrix, size, pivots, out, size, info)
-            t.fail(t.emit(f"icmp ne i32 {t.load(info, 'i32')}, 0"))
+            t.check(info)
             if node.name == "cofactor":
                 sign, size_of = _logarithm(t, matrix, pivots, n)
                 det = t.emit(f"fmul {t.kind} {t.load(sign)}, {t.math('exp', t.load(size_of))}")
@@ -87,7 +87,7 @@ def _rooted(t: FunctionBuilder, n: int, count: int) -> FunctionBuilder:
     with t.loop(count) as i:
         matrix = t.at("%a0", t.mad(i, n * n, 0))
         t.call("potrf", upper, size, matrix, size, info)
-        t.fail(t.emit(f"icmp ne i32 {t.load(info, 'i32')}, 0"))
+        t.check(info)
         with t.loop(n) as row:
             diagonal = t.load(t.at(matrix, t.mad(row, n + 1, 0)))
             t.fail(t.emit(f"fcmp uno {t.kind} {diagonal}, {diagonal}"))
