@@ -8,59 +8,11 @@ import numpy as np
 
 from tapegrad.ops.elementwise import sqrt
 from tapegrad.optim.descent import Descent
+from tapegrad.optim.fused_optimizer import FusedOptimizer, WorkOf, begin
 from tapegrad.optim.fused_update import FusedUpdate, Work
-from tapegrad.optim.optimizer import (
-    Group,
-    Optimizer,
-    Params,
-    Plan,
-    WorkOf,
-    option,
-    refuse_differentiable,
-)
+from tapegrad.optim.optimizer import Group, Params
 
 __all__ = ["Adadelta"]
-
-
-class Adadelta(Optimizer):
-    """Steps along the gradient, in each element scaled to the size of the steps before.
-
-    Parameters
-    ----------
-    params : the leaves to optimize, or parameter groups.
-    lr : what the step is multiplied by at the end.
-    rho : how much of the averages stays at each step.
-    eps : what is added to the averages.
-    weight_decay : `weight_decay * p` is added to the gradient of `p`.
-    maximize : whether to ascend.
-    foreach, capturable : PyTorch's ways to compute the same; ignored.
-
-    >>> import tapegrad as tg
-    >>> w = tg.tensor([4.0, -2.0], requires_grad=True)
-    >>> optimizer = tg.optim.Adadelta([w], lr=0.5)
-    >>> w.grad = tg.tensor([1.0, -2.0])
-    >>> optimizer.step()
-    >>> w
-    tensor([ 3.9984, -1.9984], requires_grad=True)
-    """
-
-    def __init__(
-        self, params: Params, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6,
-        weight_decay: float = 0, foreach: bool | None = None, *, capturable: bool = False,
-        maximize: bool = False, differentiable: bool = False,
-    ) -> None:  # fmt: skip
-        refuse_differentiable("Adadelta", differentiable)
-        super().__init__(params, {
-            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
-        })  # fmt: skip
-
-    def _check_options(self, options: Group) -> None:
-        for key in ("lr", "eps", "weight_decay"):
-            option("Adadelta", options, key, 0)
-        option("Adadelta", options, "rho", 0, np.nextafter(1, 2))
-
-    def _fused(self) -> tuple[FusedUpdate, Plan]:
-        return _update, _plan
 
 
 class _Numbers(NamedTuple):
@@ -89,21 +41,52 @@ def _rule(
     return p, square, steps
 
 
-_update = FusedUpdate(_rule, _Numbers)
+class Adadelta(FusedOptimizer):
+    """Steps along the gradient, in each element scaled to the size of the steps before.
 
+    Parameters
+    ----------
+    params : the leaves to optimize, or parameter groups.
+    lr : what the step is multiplied by at the end.
+    rho : how much of the averages stays at each step.
+    eps : what is added to the averages.
+    weight_decay : `weight_decay * p` is added to the gradient of `p`.
+    maximize : whether to ascend.
+    foreach, capturable : PyTorch's ways to compute the same; ignored.
 
-def _plan(group: Group) -> tuple[Descent, WorkOf]:
-    """How the parameters of a group are updated."""
-    decay, rho = group["weight_decay"], group["rho"]
-    form = Descent.of(group)
-    numbers = _Numbers(float(group["lr"]), decay, rho, 1 - rho, group["eps"])
+    >>> import tapegrad as tg
+    >>> w = tg.tensor([4.0, -2.0], requires_grad=True)
+    >>> optimizer = tg.optim.Adadelta([w], lr=0.5)
+    >>> w.grad = tg.tensor([1.0, -2.0])
+    >>> optimizer.step()
+    >>> w
+    tensor([ 3.9984, -1.9984], requires_grad=True)
+    """
 
-    def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
-        if not state:
-            state["step"] = 0
-            state["square_avg"] = np.zeros_like(param, order="C")
-            state["acc_delta"] = np.zeros_like(param, order="C")
-        state["step"] += 1
-        return numbers, [param, gradient, state["square_avg"], state["acc_delta"]]
+    _fused = FusedUpdate(_rule, _Numbers)
 
-    return form, work_of
+    def __init__(
+        self, params: Params, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6,
+        weight_decay: float = 0, foreach: bool | None = None, *, capturable: bool = False,
+        maximize: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, {
+            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+        }, differentiable)  # fmt: skip
+
+    def _check_options(self, options: Group) -> None:
+        super()._check_options(options)
+        self._check_number(options, "rho", 0, np.nextafter(1, 2))
+
+    def _plan(self, group: Group) -> tuple[Descent, WorkOf]:
+        decay, rho = group["weight_decay"], group["rho"]
+        form = Descent.of(group)
+        numbers = _Numbers(float(group["lr"]), decay, rho, 1 - rho, group["eps"])
+
+        def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
+            if not state:
+                begin(state, param, "square_avg", "acc_delta")
+            state["step"] += 1
+            return numbers, [param, gradient, state["square_avg"], state["acc_delta"]]
+
+        return form, work_of

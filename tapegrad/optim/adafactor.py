@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.optim.optimizer import Given, Group, Optimizer, Params, option
+from tapegrad.optim.optimizer import Given, Group, Optimizer, Params
 from tapegrad.tensor import Tensor
 
 __all__ = ["Adafactor"]
@@ -39,6 +39,8 @@ class Adafactor(Optimizer):
     tensor([[ 3.6838, -1.6838]], requires_grad=True)
     """
 
+    _not_negative = "lr", "weight_decay"
+
     def __init__(
         self, params: Params, lr: float = 1e-2, beta2_decay: float = -0.8,
         eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0, weight_decay: float = 0.0,
@@ -50,9 +52,8 @@ class Adafactor(Optimizer):
         })  # fmt: skip
 
     def _check_options(self, options: Group) -> None:
-        for key in ("lr", "weight_decay"):
-            option("Adafactor", options, key, 0)
-        option("Adafactor", options, "d", 1)
+        super()._check_options(options)
+        self._check_number(options, "d", 1)
         if not options["beta2_decay"] <= 0:
             raise ValueError(
                 f"`Adafactor`: `beta2_decay` is at most 0, got {options['beta2_decay']}"

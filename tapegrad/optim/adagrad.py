@@ -8,21 +8,32 @@ import numpy as np
 
 from tapegrad.ops.elementwise import sqrt
 from tapegrad.optim.descent import Descent
+from tapegrad.optim.fused_optimizer import FusedOptimizer, WorkOf
 from tapegrad.optim.fused_update import FusedUpdate, Work
-from tapegrad.optim.optimizer import (
-    Group,
-    Optimizer,
-    Params,
-    Plan,
-    WorkOf,
-    option,
-    refuse_differentiable,
-)
+from tapegrad.optim.optimizer import Group, Params
 
 __all__ = ["Adagrad"]
 
 
-class Adagrad(Optimizer):
+class _Numbers(NamedTuple):
+    """The numbers of an update; a symbol of each stands in the loop."""
+
+    lr: Any
+    decay: Any
+    eps: Any
+
+
+def _rule(form: Descent, numbers: _Numbers, p: Any, g: Any, total: Any) -> tuple[Any, ...]:
+    """New elements of the parameter, and of the sum of squares."""
+    p, g = form.decayed(numbers, p, g)
+    total += g * g
+    root = sqrt(total)
+    root += numbers.eps
+    p -= g / root * numbers.lr
+    return p, total
+
+
+class Adagrad(FusedOptimizer):
     """Steps along the gradient, in each element over the root of the sum of its squares so far.
 
     Parameters
@@ -45,58 +56,30 @@ class Adagrad(Optimizer):
     tensor([ 3.5000, -1.5000], requires_grad=True)
     """
 
+    _fused = FusedUpdate(_rule, _Numbers)
+    _not_negative = "lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps"
+
     def __init__(
         self, params: Params, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
         initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
         maximize: bool = False, differentiable: bool = False, fused: bool | None = None,
     ) -> None:  # fmt: skip
-        refuse_differentiable("Adagrad", differentiable)
         super().__init__(params, {
             "lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps,
             "initial_accumulator_value": initial_accumulator_value, "maximize": maximize,
-        })  # fmt: skip
+        }, differentiable)  # fmt: skip
 
-    def _check_options(self, options: Group) -> None:
-        for key in ("lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps"):
-            option("Adagrad", options, key, 0)
+    def _plan(self, group: Group) -> tuple[Descent, WorkOf]:
+        lr, slowing, decay = float(group["lr"]), group["lr_decay"], group["weight_decay"]
+        form = Descent.of(group)
 
-    def _fused(self) -> tuple[FusedUpdate, Plan]:
-        return _update, _plan
+        def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
+            if not state:
+                first = complex(1, 1) if param.dtype.kind == "c" else 1
+                first *= group["initial_accumulator_value"]
+                state["step"], state["sum"] = 0, np.full_like(param, first, order="C")
+            state["step"] += 1
+            numbers = _Numbers(lr / (1 + (state["step"] - 1) * slowing), decay, group["eps"])
+            return numbers, [param, gradient, state["sum"]]
 
-
-class _Numbers(NamedTuple):
-    """The numbers of an update; a symbol of each stands in the loop."""
-
-    lr: Any
-    decay: Any
-    eps: Any
-
-
-def _rule(form: Descent, numbers: _Numbers, p: Any, g: Any, total: Any) -> tuple[Any, ...]:
-    """New elements of the parameter, and of the sum of squares."""
-    p, g = form.decayed(numbers, p, g)
-    total += g * g
-    root = sqrt(total)
-    root += numbers.eps
-    p -= g / root * numbers.lr
-    return p, total
-
-
-_update = FusedUpdate(_rule, _Numbers)
-
-
-def _plan(group: Group) -> tuple[Descent, WorkOf]:
-    """How the parameters of a group are updated."""
-    lr, slowing, decay = float(group["lr"]), group["lr_decay"], group["weight_decay"]
-    form = Descent.of(group)
-
-    def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
-        if not state:
-            first = complex(1, 1) if param.dtype.kind == "c" else 1
-            first *= group["initial_accumulator_value"]
-            state["step"], state["sum"] = 0, np.full_like(param, first, order="C")
-        state["step"] += 1
-        numbers = _Numbers(lr / (1 + (state["step"] - 1) * slowing), decay, group["eps"])
-        return numbers, [param, gradient, state["sum"]]
-
-    return form, work_of
+        return form, work_of

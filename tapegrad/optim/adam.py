@@ -8,69 +8,11 @@ import numpy as np
 
 from tapegrad.ops.elementwise import maximum, sqrt
 from tapegrad.optim.descent import Descent
+from tapegrad.optim.fused_optimizer import FusedOptimizer, WorkOf, begin
 from tapegrad.optim.fused_update import FusedUpdate, Work
-from tapegrad.optim.optimizer import (
-    Group,
-    Optimizer,
-    Params,
-    Plan,
-    WorkOf,
-    check_betas,
-    option,
-    refuse_differentiable,
-)
+from tapegrad.optim.optimizer import Group, Params
 
 __all__ = ["Adam"]
-
-
-class Adam(Optimizer):
-    """Steps along the mean gradient, in each element over the root of its mean square.
-
-    Parameters
-    ----------
-    params : the leaves to optimize, or parameter groups.
-    lr : the learning rate.
-    betas : how much of both averages stays at each step: of the gradient, of its square.
-    eps : what is added to the root.
-    weight_decay : `weight_decay * p` is added to the gradient of `p`.
-    amsgrad : whether to divide by the greatest average so far, in place of the last.
-    maximize : whether to ascend.
-    decoupled_weight_decay : whether to shrink the parameters instead of adding to gradients.
-    foreach, capturable, fused : PyTorch's ways to compute the same; ignored.
-
-    >>> import tapegrad as tg
-    >>> w = tg.tensor([4.0, -2.0], requires_grad=True)
-    >>> optimizer = tg.optim.Adam([w], lr=0.1)
-    >>> for _ in range(300):
-    ...     optimizer.zero_grad()
-    ...     ((w - 1) ** 2).sum().backward()
-    ...     optimizer.step()
-    >>> w
-    tensor([1.0000, 1.0000], requires_grad=True)
-    """
-
-    def __init__(
-        self, params: Params, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8, weight_decay: float = 0, amsgrad: bool = False, *,
-        foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
-        differentiable: bool = False, fused: bool | None = None,
-        decoupled_weight_decay: bool = False,
-    ) -> None:  # fmt: skip
-        refuse_differentiable(type(self).__name__, differentiable)
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "amsgrad": amsgrad, "maximize": maximize,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        })  # fmt: skip
-
-    def _check_options(self, options: Group) -> None:
-        name = type(self).__name__
-        for key in ("lr", "eps", "weight_decay"):
-            option(name, options, key, 0)
-        check_betas(name, options)
-
-    def _fused(self) -> tuple[FusedUpdate, Plan]:
-        return _update, _plan
 
 
 class _Form(NamedTuple):
@@ -111,34 +53,69 @@ def _rule(
     return p, *averages
 
 
-_update = FusedUpdate(_rule, _Numbers)
+class Adam(FusedOptimizer):
+    """Steps along the mean gradient, in each element over the root of its mean square.
 
+    Parameters
+    ----------
+    params : the leaves to optimize, or parameter groups.
+    lr : the learning rate.
+    betas : how much of both averages stays at each step: of the gradient, of its square.
+    eps : what is added to the root.
+    weight_decay : `weight_decay * p` is added to the gradient of `p`.
+    amsgrad : whether to divide by the greatest average so far, in place of the last.
+    maximize : whether to ascend.
+    decoupled_weight_decay : whether to shrink the parameters instead of adding to gradients.
+    foreach, capturable, fused : PyTorch's ways to compute the same; ignored.
 
-def _plan(group: Group) -> tuple[_Form, WorkOf]:
-    """How the parameters of a group are updated."""
-    beta1, beta2 = group["betas"]
-    lr, eps, decay = float(group["lr"]), group["eps"], group["weight_decay"]
-    form = _Form(Descent.of(group), bool(group["amsgrad"]))
+    >>> import tapegrad as tg
+    >>> w = tg.tensor([4.0, -2.0], requires_grad=True)
+    >>> optimizer = tg.optim.Adam([w], lr=0.1)
+    >>> for _ in range(300):
+    ...     optimizer.zero_grad()
+    ...     ((w - 1) ** 2).sum().backward()
+    ...     optimizer.step()
+    >>> w
+    tensor([1.0000, 1.0000], requires_grad=True)
+    """
 
-    known: dict[int, _Numbers] = {}
+    _fused = FusedUpdate(_rule, _Numbers)
 
-    def numbers_of(step: int) -> _Numbers:
-        # Averages that begin with zero are too small by these factors.
-        size, root = lr / (1 - beta1**step), (1 - beta2**step) ** 0.5
-        return _Numbers(size, root, eps, decay, 1 - lr * decay, beta2, 1 - beta1, 1 - beta2)
+    def __init__(
+        self, params: Params, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0, amsgrad: bool = False, *,
+        foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
+        differentiable: bool = False, fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "amsgrad": amsgrad, "maximize": maximize,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }, differentiable)  # fmt: skip
 
-    def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
-        if not state:
-            state["step"] = 0
-            state["exp_avg"] = np.zeros_like(param, order="C")
-            state["exp_avg_sq"] = np.zeros_like(param, order="C")
-        if form.amsgrad and "max_exp_avg_sq" not in state:
-            state["max_exp_avg_sq"] = np.zeros_like(param, order="C")
-        step = state["step"] = state["step"] + 1
-        greatest = [state["max_exp_avg_sq"]] if form.amsgrad else []
-        averages = state["exp_avg"], state["exp_avg_sq"], *greatest
-        if step not in known:
-            known[step] = numbers_of(step)
-        return known[step], [param, gradient, *averages]
+    def _plan(self, group: Group) -> tuple[_Form, WorkOf]:
+        beta1, beta2 = group["betas"]
+        lr, eps, decay = float(group["lr"]), group["eps"], group["weight_decay"]
+        form = _Form(Descent.of(group), bool(group["amsgrad"]))
 
-    return form, work_of
+        known: dict[int, _Numbers] = {}
+
+        def numbers_of(step: int) -> _Numbers:
+            # Averages that begin with zero are too small by these factors.
+            size, root = lr / (1 - beta1**step), (1 - beta2**step) ** 0.5
+            return _Numbers(size, root, eps, decay, 1 - lr * decay, beta2, 1 - beta1, 1 - beta2)
+
+        def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
+            if not state:
+                begin(state, param, "exp_avg", "exp_avg_sq")
+            if form.amsgrad and "max_exp_avg_sq" not in state:
+                state["max_exp_avg_sq"] = np.zeros_like(param, order="C")
+            step = state["step"] = state["step"] + 1
+            greatest = [state["max_exp_avg_sq"]] if form.amsgrad else []
+            averages = state["exp_avg"], state["exp_avg_sq"], *greatest
+            if step not in known:
+                known[step] = numbers_of(step)
+            return known[step], [param, gradient, *averages]
+
+        return form, work_of

@@ -8,61 +8,11 @@ import numpy as np
 
 from tapegrad.ops.elementwise import abs, maximum
 from tapegrad.optim.descent import Descent
+from tapegrad.optim.fused_optimizer import FusedOptimizer, WorkOf, begin
 from tapegrad.optim.fused_update import FusedUpdate, Work
-from tapegrad.optim.optimizer import (
-    Group,
-    Optimizer,
-    Params,
-    Plan,
-    WorkOf,
-    check_betas,
-    option,
-    refuse_differentiable,
-)
+from tapegrad.optim.optimizer import Group, Params
 
 __all__ = ["Adamax"]
-
-
-class Adamax(Optimizer):
-    """Steps along the mean gradient, in each element over the greatest size it has had of late.
-
-    Parameters
-    ----------
-    params : the leaves to optimize, or parameter groups.
-    lr : the learning rate.
-    betas : how much stays at each step: of the mean gradient, of its greatest size.
-    eps : what is added to the size of a gradient.
-    weight_decay : `weight_decay * p` is added to the gradient of `p`.
-    maximize : whether to ascend.
-    foreach, capturable : PyTorch's ways to compute the same; ignored.
-
-    >>> import tapegrad as tg
-    >>> w = tg.tensor([4.0, -2.0], requires_grad=True)
-    >>> optimizer = tg.optim.Adamax([w], lr=0.5)
-    >>> w.grad = tg.tensor([1.0, -2.0])
-    >>> optimizer.step()
-    >>> w
-    tensor([ 3.5000, -1.5000], requires_grad=True)
-    """
-
-    def __init__(
-        self, params: Params, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8, weight_decay: float = 0, foreach: bool | None = None, *,
-        maximize: bool = False, differentiable: bool = False, capturable: bool = False,
-    ) -> None:  # fmt: skip
-        refuse_differentiable("Adamax", differentiable)
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "maximize": maximize,
-        })  # fmt: skip
-
-    def _check_options(self, options: Group) -> None:
-        for key in ("lr", "eps", "weight_decay"):
-            option("Adamax", options, key, 0)
-        check_betas("Adamax", options)
-
-    def _fused(self) -> tuple[FusedUpdate, Plan]:
-        return _update, _plan
 
 
 class _Numbers(NamedTuple):
@@ -87,23 +37,51 @@ def _rule(
     return p, mean, greatest
 
 
-_update = FusedUpdate(_rule, _Numbers)
+class Adamax(FusedOptimizer):
+    """Steps along the mean gradient, in each element over the greatest size it has had of late.
 
+    Parameters
+    ----------
+    params : the leaves to optimize, or parameter groups.
+    lr : the learning rate.
+    betas : how much stays at each step: of the mean gradient, of its greatest size.
+    eps : what is added to the size of a gradient.
+    weight_decay : `weight_decay * p` is added to the gradient of `p`.
+    maximize : whether to ascend.
+    foreach, capturable : PyTorch's ways to compute the same; ignored.
 
-def _plan(group: Group) -> tuple[Descent, WorkOf]:
-    """How the parameters of a group are updated."""
-    (beta1, beta2), decay = group["betas"], group["weight_decay"]
-    form = Descent.of(group)
+    >>> import tapegrad as tg
+    >>> w = tg.tensor([4.0, -2.0], requires_grad=True)
+    >>> optimizer = tg.optim.Adamax([w], lr=0.5)
+    >>> w.grad = tg.tensor([1.0, -2.0])
+    >>> optimizer.step()
+    >>> w
+    tensor([ 3.5000, -1.5000], requires_grad=True)
+    """
 
-    def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
-        if not state:
-            state["step"] = 0
-            state["exp_avg"] = np.zeros_like(param, order="C")
-            state["exp_inf"] = np.zeros_like(param, order="C")
-        step = state["step"] = state["step"] + 1
-        # The mean begins with zero, and is too small by that factor.
-        size = float(group["lr"]) / (1 - beta1**step)
-        numbers = _Numbers(size, decay, 1 - beta1, beta2, group["eps"])
-        return numbers, [param, gradient, state["exp_avg"], state["exp_inf"]]
+    _fused = FusedUpdate(_rule, _Numbers)
 
-    return form, work_of
+    def __init__(
+        self, params: Params, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0, foreach: bool | None = None, *,
+        maximize: bool = False, differentiable: bool = False, capturable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "maximize": maximize,
+        }, differentiable)  # fmt: skip
+
+    def _plan(self, group: Group) -> tuple[Descent, WorkOf]:
+        (beta1, beta2), decay = group["betas"], group["weight_decay"]
+        form = Descent.of(group)
+
+        def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
+            if not state:
+                begin(state, param, "exp_avg", "exp_inf")
+            step = state["step"] = state["step"] + 1
+            # The mean begins with zero, and is too small by that factor.
+            size = float(group["lr"]) / (1 - beta1**step)
+            numbers = _Numbers(size, decay, 1 - beta1, beta2, group["eps"])
+            return numbers, [param, gradient, state["exp_avg"], state["exp_inf"]]
+
+        return form, work_of

@@ -7,21 +7,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.optim.descent import Descent
+from tapegrad.optim.fused_optimizer import FusedOptimizer, WorkOf
 from tapegrad.optim.fused_update import FusedUpdate, Work
-from tapegrad.optim.optimizer import (
-    Group,
-    Optimizer,
-    Params,
-    Plan,
-    WorkOf,
-    option,
-    refuse_differentiable,
-)
+from tapegrad.optim.optimizer import Group, Params
 
 __all__ = ["ASGD"]
 
 
-class ASGD(Optimizer):
+class _Numbers(NamedTuple):
+    """The numbers of an update; a symbol of each stands in the loop."""
+
+    eta: Any
+    keep: Any
+    decay: Any
+    old: Any
+    new: Any
+
+
+def _rule(form: Descent, numbers: _Numbers, p: Any, g: Any, mean: Any) -> tuple[Any, ...]:
+    """New elements of the parameter, and of its mean."""
+    p, g = form.decayed(numbers, p, g)
+    p *= numbers.keep
+    p -= g * numbers.eta
+    mean *= numbers.old
+    mean += p * numbers.new
+    return p, mean
+
+
+class ASGD(FusedOptimizer):
     """Steps along the gradient that become shorter; the mean of the parameters is in the state.
 
     Parameters
@@ -45,61 +58,31 @@ class ASGD(Optimizer):
     (tensor([3., 0.], requires_grad=True), array([3., 0.]))
     """
 
+    _fused = FusedUpdate(_rule, _Numbers)
+    _not_negative = "lr", "lambd", "alpha", "t0", "weight_decay"
+
     def __init__(
         self, params: Params, lr: float = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
         t0: float = 1e6, weight_decay: float = 0, foreach: bool | None = None,
         maximize: bool = False, differentiable: bool = False, capturable: bool = False,
     ) -> None:  # fmt: skip
-        refuse_differentiable("ASGD", differentiable)
         super().__init__(params, {
             "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay,
             "maximize": maximize,
-        })  # fmt: skip
+        }, differentiable)  # fmt: skip
 
-    def _check_options(self, options: Group) -> None:
-        for key in ("lr", "lambd", "alpha", "t0", "weight_decay"):
-            option("ASGD", options, key, 0)
+    def _plan(self, group: Group) -> tuple[Descent, WorkOf]:
+        lr, lambd, decay = float(group["lr"]), group["lambd"], group["weight_decay"]
 
-    def _fused(self) -> tuple[FusedUpdate, Plan]:
-        return _update, _plan
+        def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
+            if not state:
+                state.update(step=0, eta=lr, mu=1.0, ax=np.zeros_like(param, order="C"))
+            eta, share = state["eta"], state["mu"]
+            step = state["step"] = state["step"] + 1
+            # As in PyTorch, a learning rate that has changed holds from the next step on.
+            state["eta"] = lr / (1 + lambd * lr * step) ** group["alpha"]
+            state["mu"] = 1 / max(1, step - group["t0"])
+            numbers = _Numbers(eta, 1 - lambd * eta, decay, 1 - share, share)
+            return numbers, [param, gradient, state["ax"]]
 
-
-class _Numbers(NamedTuple):
-    """The numbers of an update; a symbol of each stands in the loop."""
-
-    eta: Any
-    keep: Any
-    decay: Any
-    old: Any
-    new: Any
-
-
-def _rule(form: Descent, numbers: _Numbers, p: Any, g: Any, mean: Any) -> tuple[Any, ...]:
-    """New elements of the parameter, and of its mean."""
-    p, g = form.decayed(numbers, p, g)
-    p *= numbers.keep
-    p -= g * numbers.eta
-    mean *= numbers.old
-    mean += p * numbers.new
-    return p, mean
-
-
-_update = FusedUpdate(_rule, _Numbers)
-
-
-def _plan(group: Group) -> tuple[Descent, WorkOf]:
-    """How the parameters of a group are updated."""
-    lr, lambd, decay = float(group["lr"]), group["lambd"], group["weight_decay"]
-
-    def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
-        if not state:
-            state.update(step=0, eta=lr, mu=1.0, ax=np.zeros_like(param, order="C"))
-        eta, share = state["eta"], state["mu"]
-        step = state["step"] = state["step"] + 1
-        # As in PyTorch, a learning rate that has changed holds from the next step on.
-        state["eta"] = lr / (1 + lambd * lr * step) ** group["alpha"]
-        state["mu"] = 1 / max(1, step - group["t0"])
-        numbers = _Numbers(eta, 1 - lambd * eta, decay, 1 - share, share)
-        return numbers, [param, gradient, state["ax"]]
-
-    return Descent.of(group), work_of
+        return Descent.of(group), work_of

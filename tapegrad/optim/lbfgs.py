@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import no_grad
 from tapegrad.dispatch.inplace import changed
-from tapegrad.optim.optimizer import Group, Optimizer, Params, option
+from tapegrad.optim.optimizer import Group, Optimizer, Params
 from tapegrad.optim.strong_wolfe import Trial, strong_wolfe
 from tapegrad.tensor import Tensor
 
@@ -45,6 +45,8 @@ class LBFGS(Optimizer):
     tensor([1.0000, 1.0000], requires_grad=True)
     """
 
+    _not_negative = "lr", "tolerance_grad", "tolerance_change"
+
     def __init__(
         self, params: Params, lr: float = 1, max_iter: int = 20, max_eval: int | None = None,
         tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
@@ -74,8 +76,7 @@ class LBFGS(Optimizer):
         super().add_param_group(param_group)
 
     def _check_options(self, options: Group) -> None:
-        for key in ("lr", "tolerance_grad", "tolerance_change"):
-            option("LBFGS", options, key, 0)
+        super()._check_options(options)
         if options["line_search_fn"] not in (None, "strong_wolfe"):
             raise ValueError(
                 "`LBFGS`: `line_search_fn` is 'strong_wolfe' or None, got "

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.optim.optimizer import Given, Group, Optimizer, Params, option
+from tapegrad.optim.optimizer import Given, Group, Optimizer, Params
 from tapegrad.tensor import Tensor
 
 __all__ = ["Muon"]
@@ -41,6 +41,8 @@ class Muon(Optimizer):
     tensor([-0.7530, -1.1337])
     """
 
+    _not_negative = "lr", "weight_decay", "momentum", "eps"
+
     def __init__(
         self, params: Params, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95,
         nesterov: bool = True,
@@ -54,8 +56,7 @@ class Muon(Optimizer):
         })  # fmt: skip
 
     def _check_options(self, options: Group) -> None:
-        for key in ("lr", "weight_decay", "momentum", "eps"):
-            option("Muon", options, key, 0)
+        super()._check_options(options)
         if options["adjust_lr_fn"] not in _SHAPED or len(options["ns_coefficients"]) != 3:
             raise ValueError(
                 "`Muon`: `adjust_lr_fn` is 'original' or 'match_rms_adamw', and there are three "

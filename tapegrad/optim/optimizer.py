@@ -11,7 +11,6 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import enable_grad, no_grad
 from tapegrad.dispatch.inplace import changed, check_inplace
-from tapegrad.optim.fused_update import Form, FusedUpdate, Work
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 
@@ -19,11 +18,7 @@ __all__ = ["Optimizer"]
 
 Group = dict[str, Any]
 Params = Iterable[Tensor] | Iterable[Group]
-# The form of a group's updates, and what they are called with by a parameter, its gradient and its
-# state.
-Given = tuple[np.ndarray, np.ndarray, dict[str, Any]]
-WorkOf = Callable[[np.ndarray, np.ndarray, dict[str, Any]], Work]
-Plan = Callable[[Group], tuple[Form, WorkOf]]
+Given = tuple[np.ndarray, np.ndarray, dict[str, Any]]  # a parameter, its gradient and its state
 
 
 class Optimizer:
@@ -56,6 +51,8 @@ class Optimizer:
     >>> w
     tensor([ 0.7500, -0.7500], requires_grad=True)
     """
+
+    _not_negative: tuple[str, ...] = ()  # options that are numbers of at least 0
 
     def __init__(self, params: Params, defaults: Group) -> None:
         self.defaults = defaults
@@ -130,6 +127,21 @@ class Optimizer:
 
     def _check_options(self, options: Group) -> None:
         """Refuse options that make no sense; optimizers add theirs."""
+        for key in self._not_negative:
+            self._check_number(options, key, 0)
+
+    def _check_number(self, options: Group, key: str, least: float, below: float = np.inf) -> None:
+        """Make an option a Python number; an error unless it is within its bounds."""
+        value = options[key]
+        try:
+            number = value if type(value) in (int, float) else float(value)
+        except (TypeError, ValueError, RuntimeError):
+            kind = type(value).__name__
+            raise TypeError(f"{self._name}: `{key}` is a number, got {kind}") from None
+        if not least <= number <= below or number == below:
+            bound = f"at least {least}" + (f" and below {below}" if below < np.inf else "")
+            raise ValueError(f"{self._name}: `{key}` must be {bound}, got {value}")
+        options[key] = number
 
     # -- gradients -------------------------------------------------------------------------
 
@@ -173,13 +185,7 @@ class Optimizer:
         return loss
 
     def _update(self, group: Group, given: list[Given]) -> None:
-        """Change parameters of a group, and their state."""
-        update, plan = self._fused()
-        form, work_of = plan(group)
-        update(form, [work_of(*one) for one in given])
-
-    def _fused(self) -> tuple[FusedUpdate, Plan]:
-        """The update in one loop, and what plans it for a group; others define `step` itself."""
+        """Change parameters of a group, and their state; others define `step` itself."""
         raise NotImplementedError(f"{self._name} defines no `step`")
 
     def _parameters(self) -> Iterator[Tensor]:
@@ -308,36 +314,3 @@ def _copied(value: Any) -> Any:
     if isinstance(value, list):
         return [_copied(entry) for entry in value]
     return value.copy() if isinstance(value, np.ndarray) else value
-
-
-def option(name: str, options: Group, key: str, least: float, below: float = np.inf) -> None:
-    """Make an option a Python number; an error unless it is within its bounds."""
-    value = options[key]
-    try:
-        number = value if type(value) in (int, float) else float(value)
-    except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"`{name}`: `{key}` is a number, got {type(value).__name__}") from None
-    if not least <= number <= below or number == below:
-        bound = f"at least {least}" + (f" and below {below}" if below < np.inf else "")
-        raise ValueError(f"`{name}`: `{key}` must be {bound}, got {value}")
-    options[key] = number
-
-
-def check_betas(name: str, options: Group) -> None:
-    """Make `betas` a pair of Python numbers; an error unless both are from 0 to below 1."""
-    betas = options["betas"]
-    if not isinstance(betas, (tuple, list)) or len(betas) != 2:
-        raise ValueError(f"`{name}`: `betas` is a pair of numbers, got {betas!r}")
-    pair = {f"betas[{k}]": beta for k, beta in enumerate(betas)}
-    for key in pair:
-        option(name, pair, key, 0, 1)
-    options["betas"] = tuple(pair.values())
-
-
-def refuse_differentiable(name: str, differentiable: bool) -> None:
-    """No derivative goes through a step."""
-    if differentiable:
-        raise NotImplementedError(
-            f"`{name}`: steps are not recorded: leave out `differentiable`, and write the update "
-            "with operations on Tensors where its derivative is wanted"
-        )

@@ -8,63 +8,11 @@ import numpy as np
 
 from tapegrad.ops.elementwise import sqrt
 from tapegrad.optim.descent import Descent
+from tapegrad.optim.fused_optimizer import FusedOptimizer, WorkOf, begin
 from tapegrad.optim.fused_update import FusedUpdate, Work
-from tapegrad.optim.optimizer import (
-    Group,
-    Optimizer,
-    Params,
-    Plan,
-    WorkOf,
-    check_betas,
-    option,
-    refuse_differentiable,
-)
+from tapegrad.optim.optimizer import Group, Params
 
 __all__ = ["RAdam"]
-
-
-class RAdam(Optimizer):
-    """`Adam` whose steps are scaled only once the mean square is known well enough.
-
-    Parameters
-    ----------
-    params : the leaves to optimize, or parameter groups.
-    lr : the learning rate.
-    betas : how much of both averages stays at each step: of the gradient, of its square.
-    eps : what is added to the root.
-    weight_decay : `weight_decay * p` is added to the gradient of `p`.
-    decoupled_weight_decay : whether to shrink the parameters instead of adding to gradients.
-    maximize : whether to ascend.
-    foreach, capturable : PyTorch's ways to compute the same; ignored.
-
-    >>> import tapegrad as tg
-    >>> w = tg.tensor([4.0, -2.0], requires_grad=True)
-    >>> optimizer = tg.optim.RAdam([w], lr=0.5)
-    >>> w.grad = tg.tensor([1.0, -2.0])
-    >>> optimizer.step()
-    >>> w
-    tensor([ 3.5000, -1.0000], requires_grad=True)
-    """
-
-    def __init__(
-        self, params: Params, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8, weight_decay: float = 0, decoupled_weight_decay: bool = False, *,
-        foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:  # fmt: skip
-        refuse_differentiable("RAdam", differentiable)
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay,
-        })  # fmt: skip
-
-    def _check_options(self, options: Group) -> None:
-        for key in ("lr", "eps", "weight_decay"):
-            option("RAdam", options, key, 0)
-        check_betas("RAdam", options)
-
-    def _fused(self) -> tuple[FusedUpdate, Plan]:
-        return _update, _plan
 
 
 class _Numbers(NamedTuple):
@@ -94,33 +42,63 @@ def _rule(
     return p, mean, square
 
 
-_update = FusedUpdate(_rule, _Numbers)
+class RAdam(FusedOptimizer):
+    """`Adam` whose steps are scaled only once the mean square is known well enough.
 
+    Parameters
+    ----------
+    params : the leaves to optimize, or parameter groups.
+    lr : the learning rate.
+    betas : how much of both averages stays at each step: of the gradient, of its square.
+    eps : what is added to the root.
+    weight_decay : `weight_decay * p` is added to the gradient of `p`.
+    decoupled_weight_decay : whether to shrink the parameters instead of adding to gradients.
+    maximize : whether to ascend.
+    foreach, capturable : PyTorch's ways to compute the same; ignored.
 
-def _plan(group: Group) -> tuple[Descent, WorkOf]:
-    """How the parameters of a group are updated."""
-    beta1, beta2 = group["betas"]
-    lr, eps, decay = float(group["lr"]), group["eps"], group["weight_decay"]
-    form = Descent.of(group)
-    longest = 2 / (1 - beta2) - 1  # of how many gradients the mean square is the mean, at the end
+    >>> import tapegrad as tg
+    >>> w = tg.tensor([4.0, -2.0], requires_grad=True)
+    >>> optimizer = tg.optim.RAdam([w], lr=0.5)
+    >>> w.grad = tg.tensor([1.0, -2.0])
+    >>> optimizer.step()
+    >>> w
+    tensor([ 3.5000, -1.0000], requires_grad=True)
+    """
 
-    def sizes(step: int) -> tuple[float, float, float]:
-        """What all elements are multiplied by, what is divided by the root, what is added to it."""
-        size, left = lr / (1 - beta1**step), 1 - beta2**step
-        length = longest - 2 * step * beta2**step / left
-        if length <= 5:
-            return size, 0.0, 1.0  # nothing is divided by zero
-        share = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
-        return 0.0, size * (left * share) ** 0.5, eps
+    _fused = FusedUpdate(_rule, _Numbers)
 
-    def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
-        if not state:
-            state["step"] = 0
-            state["exp_avg"] = np.zeros_like(param, order="C")
-            state["exp_avg_sq"] = np.zeros_like(param, order="C")
-        step = state["step"] = state["step"] + 1
-        shared = decay, 1 - lr * decay, beta2, 1 - beta1, 1 - beta2
-        numbers = _Numbers(*sizes(step), *shared)
-        return numbers, [param, gradient, state["exp_avg"], state["exp_avg_sq"]]
+    def __init__(
+        self, params: Params, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0, decoupled_weight_decay: bool = False, *,
+        foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay,
+        }, differentiable)  # fmt: skip
 
-    return form, work_of
+    def _plan(self, group: Group) -> tuple[Descent, WorkOf]:
+        beta1, beta2 = group["betas"]
+        lr, eps, decay = float(group["lr"]), group["eps"], group["weight_decay"]
+        form = Descent.of(group)
+        longest = 2 / (1 - beta2) - 1  # how many gradients the mean square is of, at the end
+
+        def sizes(step: int) -> tuple[float, float, float]:
+            """What multiplies all elements, what is divided by the root, what is added to that."""
+            size, left = lr / (1 - beta1**step), 1 - beta2**step
+            length = longest - 2 * step * beta2**step / left
+            if length <= 5:
+                return size, 0.0, 1.0  # nothing is divided by zero
+            share = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+            return 0.0, size * (left * share) ** 0.5, eps
+
+        def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
+            if not state:
+                begin(state, param, "exp_avg", "exp_avg_sq")
+            step = state["step"] = state["step"] + 1
+            shared = decay, 1 - lr * decay, beta2, 1 - beta1, 1 - beta2
+            numbers = _Numbers(*sizes(step), *shared)
+            return numbers, [param, gradient, state["exp_avg"], state["exp_avg_sq"]]
+
+        return form, work_of

@@ -7,62 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.elementwise import clamp, gt, lt, sign, where
+from tapegrad.optim.fused_optimizer import FusedOptimizer, WorkOf, begin
 from tapegrad.optim.fused_update import FusedUpdate, Work
-from tapegrad.optim.optimizer import (
-    Group,
-    Optimizer,
-    Params,
-    Plan,
-    WorkOf,
-    option,
-    refuse_differentiable,
-)
+from tapegrad.optim.optimizer import Group, Params
 
 __all__ = ["Rprop"]
-
-
-class Rprop(Optimizer):
-    """Steps that grow while the sign of the gradient stays, and shrink where it changes.
-
-    For gradients of all data, not of batches.
-
-    Parameters
-    ----------
-    params : the leaves to optimize, or parameter groups.
-    lr : the length of the first step, in each element.
-    etas : what a length is multiplied by where the sign has changed, and where it has not.
-    step_sizes : the bounds of lengths.
-    maximize : whether to ascend.
-    foreach, capturable : PyTorch's ways to compute the same; ignored.
-
-    >>> import tapegrad as tg
-    >>> w = tg.tensor([4.0, -2.0], requires_grad=True)
-    >>> optimizer = tg.optim.Rprop([w], lr=0.5)
-    >>> for _ in range(2):
-    ...     w.grad = tg.tensor([1.0, -2.0])
-    ...     optimizer.step()
-    >>> w  # by 0.5, and by 0.6
-    tensor([ 2.9000, -0.9000], requires_grad=True)
-    """
-
-    def __init__(
-        self, params: Params, lr: float = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
-        step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False,
-        foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
-    ) -> None:  # fmt: skip
-        refuse_differentiable("Rprop", differentiable)
-        super().__init__(
-            params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}
-        )
-
-    def _check_options(self, options: Group) -> None:
-        option("Rprop", options, "lr", 0)
-        less, more = options["etas"]
-        if not 0 < less < 1 < more:
-            raise ValueError(f"`Rprop`: `etas` are below and above 1, got {options['etas']}")
-
-    def _fused(self) -> tuple[FusedUpdate, Plan]:
-        return _update, _plan
 
 
 class _Numbers(NamedTuple):
@@ -89,20 +38,57 @@ def _rule(
     return p, g, length
 
 
-_update = FusedUpdate(_rule, _Numbers)
+class Rprop(FusedOptimizer):
+    """Steps that grow while the sign of the gradient stays, and shrink where it changes.
 
+    For gradients of all data, not of batches.
 
-def _plan(group: Group) -> tuple[tuple[bool], WorkOf]:
-    """How the parameters of a group are updated."""
-    numbers = _Numbers(*map(float, (*group["etas"], *group["step_sizes"])))
+    Parameters
+    ----------
+    params : the leaves to optimize, or parameter groups.
+    lr : the length of the first step, in each element.
+    etas : what a length is multiplied by where the sign has changed, and where it has not.
+    step_sizes : the bounds of lengths.
+    maximize : whether to ascend.
+    foreach, capturable : PyTorch's ways to compute the same; ignored.
 
-    def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
-        if not state:
-            state["step"] = 0
-            state["prev"] = np.zeros_like(param, order="C")
-            length = complex(group["lr"], group["lr"]) if param.dtype.kind == "c" else group["lr"]
-            state["step_size"] = np.full_like(param, length, order="C")
-        state["step"] += 1
-        return numbers, [param, gradient, state["prev"], state["step_size"]]
+    >>> import tapegrad as tg
+    >>> w = tg.tensor([4.0, -2.0], requires_grad=True)
+    >>> optimizer = tg.optim.Rprop([w], lr=0.5)
+    >>> for _ in range(2):
+    ...     w.grad = tg.tensor([1.0, -2.0])
+    ...     optimizer.step()
+    >>> w  # by 0.5, and by 0.6
+    tensor([ 2.9000, -0.9000], requires_grad=True)
+    """
 
-    return (bool(group["maximize"]),), work_of
+    _fused = FusedUpdate(_rule, _Numbers)
+    _not_negative = ("lr",)
+
+    def __init__(
+        self, params: Params, lr: float = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False,
+        foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, {
+            "lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize,
+        }, differentiable)  # fmt: skip
+
+    def _check_options(self, options: Group) -> None:
+        super()._check_options(options)
+        less, more = options["etas"]
+        if not 0 < less < 1 < more:
+            raise ValueError(f"`Rprop`: `etas` are below and above 1, got {options['etas']}")
+
+    def _plan(self, group: Group) -> tuple[tuple[bool], WorkOf]:
+        numbers = _Numbers(*map(float, (*group["etas"], *group["step_sizes"])))
+
+        def work_of(param: np.ndarray, gradient: np.ndarray, state: dict[str, Any]) -> Work:
+            if not state:
+                begin(state, param, "prev")
+                each = complex(1, 1) if param.dtype.kind == "c" else 1
+                state["step_size"] = np.full_like(param, each * group["lr"], order="C")
+            state["step"] += 1
+            return numbers, [param, gradient, state["prev"], state["step_size"]]
+
+        return (bool(group["maximize"]),), work_of
