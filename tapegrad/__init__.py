@@ -5,279 +5,79 @@ import math as _math
 import typing as _typing
 import warnings as _warnings
 
+# fmt: off
+# isort: off
 from tapegrad import autograd
 from tapegrad.autograd.anomaly import is_anomaly_enabled
 from tapegrad.autograd.grad_mode import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
+    enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
     set_grad_enabled,
 )
 from tapegrad.base.deferred_names import deferred_names as _deferred_names
 from tapegrad.base.devices import device
 from tapegrad.base.dtypes import bool_ as bool
 from tapegrad.base.dtypes import (
-    can_cast,
-    cdouble,
-    cfloat,
-    complex64,
-    complex128,
-    double,
-    dtype,
-    finfo,
-    float16,
-    float32,
-    float64,
-    get_default_dtype,
-    half,
-    iinfo,
-    int8,
-    int16,
-    int32,
-    int64,
-    long,
-    promote_types,
-    set_default_dtype,
-    short,
-    uint8,
+    can_cast, cdouble, cfloat, complex64, complex128, double, dtype, finfo, float16, float32,
+    float64, get_default_dtype, half, iinfo, int8, int16, int32, int64, long, promote_types,
+    set_default_dtype, short, uint8,
 )
 from tapegrad.base.public_names import dir_of as _dir_of
 from tapegrad.base.size import Size
 from tapegrad.functions.arithmetic import (
-    add,
-    addcdiv,
-    addcmul,
-    allclose,
-    clamp,
-    clip,
-    div,
-    divide,
-    equal,
-    isclose,
-    isneginf,
-    isposinf,
-    lerp,
-    pow,
-    result_type,
-    rsub,
-    sign,
-    sub,
-    subtract,
-    true_divide,
-    where,
+    add, addcdiv, addcmul, allclose, clamp, clip, div, divide, equal, isclose, isneginf, isposinf,
+    lerp, pow, result_type, rsub, sign, sub, subtract, true_divide, where,
 )
 from tapegrad.functions.axis import log_softmax, logsumexp, softmax
 from tapegrad.functions.complex_parts import (
-    adjoint,
-    complex,
-    conj,
-    conj_physical,
-    imag,
-    isreal,
-    polar,
-    real,
-    sgn,
-    view_as_complex,
+    adjoint, complex, conj, conj_physical, imag, isreal, polar, real, sgn, view_as_complex,
     view_as_real,
 )
 from tapegrad.functions.creation import (
-    arange,
-    as_tensor,
-    asarray,
-    empty,
-    empty_like,
-    empty_strided,
-    eye,
-    from_dlpack,
-    from_numpy,
-    full,
-    full_like,
-    linspace,
-    ones,
-    ones_like,
-    scalar_tensor,
-    tensor,
-    zeros,
-    zeros_like,
+    arange, as_tensor, asarray, empty, empty_like, empty_strided, eye, from_dlpack, from_numpy,
+    full, full_like, linspace, ones, ones_like, scalar_tensor, tensor, zeros, zeros_like,
 )
 from tapegrad.functions.deferred import deferred_functions as _deferred_functions
 from tapegrad.functions.elementwise import (
-    abs,
-    absolute,
-    acos,
-    acosh,
-    angle,
-    arccos,
-    arccosh,
-    arcsin,
-    arcsinh,
-    arctan,
-    arctan2,
-    arctanh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    bitwise_and,
-    bitwise_left_shift,
-    bitwise_not,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-    ceil,
-    copysign,
-    cos,
-    cosh,
-    deg2rad,
-    digamma,
-    eq,
-    erf,
-    erfc,
-    erfinv,
-    exp,
-    exp2,
-    expm1,
-    fix,
-    floor,
-    floor_divide,
-    fmax,
-    fmin,
-    fmod,
-    frac,
-    gcd,
-    ge,
-    greater,
-    greater_equal,
-    gt,
-    hypot,
-    i0,
-    igamma,
-    igammac,
-    isfinite,
-    isinf,
-    isnan,
-    lcm,
-    le,
-    less,
-    less_equal,
-    lgamma,
-    log,
-    log1p,
-    log2,
-    log10,
-    logaddexp,
-    logaddexp2,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    lt,
-    maximum,
-    minimum,
-    mul,
-    multiply,
-    ne,
-    neg,
-    negative,
-    nextafter,
-    not_equal,
-    rad2deg,
-    reciprocal,
-    relu,
-    remainder,
-    rsqrt,
-    sigmoid,
-    signbit,
-    sin,
-    sinc,
-    sinh,
-    sqrt,
-    square,
-    tan,
-    tanh,
-    trunc,
-    xlogy,
+    abs, absolute, acos, acosh, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh,
+    asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or,
+    bitwise_right_shift, bitwise_xor, ceil, copysign, cos, cosh, deg2rad, digamma, eq, erf, erfc,
+    erfinv, exp, exp2, expm1, fix, floor, floor_divide, fmax, fmin, fmod, frac, gcd, ge, greater,
+    greater_equal, gt, hypot, i0, igamma, igammac, isfinite, isinf, isnan, lcm, le, less,
+    less_equal, lgamma, log, log1p, log2, log10, logaddexp, logaddexp2, logical_and, logical_not,
+    logical_or, logical_xor, lt, maximum, minimum, mul, multiply, ne, neg, negative, nextafter,
+    not_equal, rad2deg, reciprocal, relu, remainder, rsqrt, sigmoid, signbit, sin, sinc, sinh, sqrt,
+    square, tan, tanh, trunc, xlogy,
 )
 from tapegrad.functions.indexing import (
-    argwhere,
-    gather,
-    index_add,
-    index_put,
-    index_select,
-    nonzero,
-    scatter,
-    scatter_add,
-    take,
+    argwhere, gather, index_add, index_put, index_select, nonzero, scatter, scatter_add, take,
     take_along_dim,
 )
 from tapegrad.functions.masking import masked_fill, masked_select
 from tapegrad.functions.methods import install as _install
 from tapegrad.functions.products import bmm, dot, ger, inner, matmul, mm, mv, outer, vdot
 from tapegrad.functions.reductions import (
-    all,
-    amax,
-    amin,
-    any,
-    argmax,
-    argmin,
-    count_nonzero,
-    cumsum,
-    max,
-    mean,
-    min,
-    nanmean,
-    nansum,
-    norm,
-    prod,
-    std,
-    sum,
-    var,
+    all, amax, amin, any, argmax, argmin, count_nonzero, cumsum, max, mean, min, nanmean, nansum,
+    norm, prod, std, sum, var,
 )
 from tapegrad.functions.rounding import heaviside, nan_to_num, round
 from tapegrad.functions.scans import argsort, cumprod, diff, logcumsumexp, sort
 from tapegrad.functions.shapes import (
-    broadcast_to,
-    clone,
-    flatten,
-    flip,
-    moveaxis,
-    movedim,
-    narrow,
-    permute,
-    ravel,
-    reshape,
-    select,
-    squeeze,
-    swapaxes,
-    swapdims,
-    t,
-    transpose,
-    unflatten,
-    unsqueeze,
+    broadcast_to, clone, flatten, flip, moveaxis, movedim, narrow, permute, ravel, reshape, select,
+    squeeze, swapaxes, swapdims, t, transpose, unflatten, unsqueeze,
 )
 from tapegrad.numpy_face import install as _install_numpy_face
 from tapegrad.parallel.large_elementwise import get_num_threads, set_num_threads
 from tapegrad.tape.records import Record
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
+# isort: on
+# fmt: on
 
 if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
+    # fmt: off
+    # isort: off
     from tapegrad import (
-        array_api,
-        compat,
-        cuda,
-        distributed,
-        fft,
-        func,
-        linalg,
-        nn,
-        optim,
-        optimize,
-        scipy,
-        show,
+        array_api, compat, cuda, distributed, fft, func, linalg, nn, optim, optimize, scipy, show,
         special,
     )
     from tapegrad.base.printing import get_printoptions, printoptions, set_printoptions
@@ -286,45 +86,14 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad.functions.added_products import addbmm, addmm, addmv, addr, baddbmm
     from tapegrad.functions.calculus import cumulative_trapezoid, gradient, trapezoid, trapz
     from tapegrad.functions.compositions import (
-        atleast_1d,
-        atleast_2d,
-        atleast_3d,
-        broadcast_shapes,
-        broadcast_tensors,
-        clamp_max,
-        clamp_max_,
-        clamp_min,
-        clamp_min_,
-        detach,
-        diagflat,
-        dsplit,
-        fliplr,
-        flipud,
-        hsplit,
-        index_copy,
-        index_fill,
-        index_put_,
-        is_complex,
-        is_floating_point,
-        is_inference,
-        is_tensor,
-        numel,
-        positive,
-        std_mean,
-        threshold,
-        unravel_index,
-        var_mean,
-        vsplit,
+        atleast_1d, atleast_2d, atleast_3d, broadcast_shapes, broadcast_tensors, clamp_max,
+        clamp_max_, clamp_min, clamp_min_, detach, diagflat, dsplit, fliplr, flipud, hsplit,
+        index_copy, index_fill, index_put_, is_complex, is_floating_point, is_inference, is_tensor,
+        numel, positive, std_mean, threshold, unravel_index, var_mean, vsplit,
     )
     from tapegrad.functions.contractions import cross, diag_embed, einsum, kron, tensordot, trace
     from tapegrad.functions.diagonals import (
-        block_diag,
-        diag,
-        diagonal,
-        tril,
-        tril_indices,
-        triu,
-        triu_indices,
+        block_diag, diag, diagonal, tril, tril_indices, triu, triu_indices,
     )
     from tapegrad.functions.distances import cdist, dist, pdist, renorm
     from tapegrad.functions.distributions import bernoulli, binomial, multinomial, normal, poisson
@@ -332,90 +101,36 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad.functions.factorizations import cholesky_inverse
     from tapegrad.functions.histograms import bincount, bucketize, histc, histogram, searchsorted
     from tapegrad.functions.householder import geqrf, orgqr, ormqr
-    from tapegrad.functions.inplace_functions import *
     from tapegrad.functions.joining import (
-        cat,
-        chunk,
-        column_stack,
-        concat,
-        concatenate,
-        dstack,
-        hstack,
-        row_stack,
-        split,
-        split_with_sizes,
-        stack,
-        tensor_split,
-        unbind,
-        unsafe_chunk,
-        unsafe_split,
-        unsafe_split_with_sizes,
-        vstack,
+        cat, chunk, column_stack, concat, concatenate, dstack, hstack, row_stack, split,
+        split_with_sizes, stack, tensor_split, unbind, unsafe_chunk, unsafe_split,
+        unsafe_split_with_sizes, vstack,
     )
     from tapegrad.functions.joint_histograms import histogramdd
     from tapegrad.functions.low_rank import pca_lowrank, svd_lowrank
     from tapegrad.functions.lu import lu_unpack
     from tapegrad.functions.matrices import (
-        cholesky_solve,
-        det,
-        inverse,
-        logdet,
-        matrix_exp,
-        matrix_power,
-        pinverse,
-        slogdet,
+        cholesky_solve, det, inverse, logdet, matrix_exp, matrix_power, pinverse, slogdet,
     )
     from tapegrad.functions.matrix_chains import chain_matmul
     from tapegrad.functions.matrix_methods import cholesky, lu, lu_solve, qr, svd, triangular_solve
     from tapegrad.functions.norms import frobenius_norm, nuclear_norm
     from tapegrad.functions.order_statistics import (
-        aminmax,
-        cummax,
-        cummin,
-        kthvalue,
-        median,
-        mode,
-        msort,
-        nanmedian,
-        topk,
+        aminmax, cummax, cummin, kthvalue, median, mode, msort, nanmedian, topk,
     )
     from tapegrad.functions.pure_callback import pure_callback
     from tapegrad.functions.quantiles import nanquantile, quantile
     from tapegrad.functions.queries import (
-        is_conj,
-        is_neg,
-        is_nonzero,
-        is_same_size,
-        is_signed,
-        resolve_conj,
-        resolve_neg,
+        is_conj, is_neg, is_nonzero, is_same_size, is_signed, resolve_conj, resolve_neg,
     )
     from tapegrad.functions.random import (
-        Generator,
-        default_generator,
-        get_rng_state,
-        initial_seed,
-        manual_seed,
-        rand,
-        rand_like,
-        randint,
-        randint_like,
-        randn,
-        randn_like,
-        randperm,
-        seed,
-        set_rng_state,
+        Generator, default_generator, get_rng_state, initial_seed, manual_seed, rand, rand_like,
+        randint, randint_like, randn, randn_like, randperm, seed, set_rng_state,
     )
     from tapegrad.functions.ranges import logspace, range
     from tapegrad.functions.scattering import (
-        as_strided_scatter,
-        diagonal_scatter,
-        index_reduce,
-        masked_scatter,
-        put,
-        scatter_reduce,
-        select_scatter,
-        slice_scatter,
+        as_strided_scatter, diagonal_scatter, index_reduce, masked_scatter, put, scatter_reduce,
+        select_scatter, slice_scatter,
     )
     from tapegrad.functions.sets import isin, unique, unique_consecutive
     from tapegrad.functions.special import logit, mvlgamma, polygamma
@@ -423,45 +138,25 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad.functions.statistics import corrcoef, cov
     from tapegrad.functions.strided_views import as_strided
     from tapegrad.functions.tiling import (
-        cartesian_prod,
-        combinations,
-        meshgrid,
-        repeat_interleave,
-        roll,
-        rot90,
-        tile,
-        vander,
+        cartesian_prod, combinations, meshgrid, repeat_interleave, roll, rot90, tile, vander,
     )
-    from tapegrad.functions.windows import *
+    from tapegrad.functions.windows import (
+        bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window,
+    )
     from tapegrad.nn.functional import (
-        adaptive_avg_pool1d,
-        avg_pool1d,
-        bilinear,
-        celu,
-        celu_,
-        channel_shuffle,
-        conv1d,
-        conv2d,
-        conv3d,
-        conv_transpose1d,
-        conv_transpose2d,
-        conv_transpose3d,
-        cosine_similarity,
-        group_norm,
-        layer_norm,
-        max_pool1d,
-        max_pool2d,
-        max_pool3d,
-        pairwise_distance,
-        pixel_shuffle,
-        pixel_unshuffle,
-        rms_norm,
-        rrelu,
-        rrelu_,
-        selu,
-        selu_,
+        adaptive_avg_pool1d, avg_pool1d, bilinear, celu, celu_, channel_shuffle, conv1d, conv2d,
+        conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, cosine_similarity, group_norm,
+        layer_norm, max_pool1d, max_pool2d, max_pool3d, pairwise_distance, pixel_shuffle,
+        pixel_unshuffle, rms_norm, rrelu, rrelu_, selu, selu_,
     )
-    from tapegrad.nn.top_level import *
+    from tapegrad.nn.pooling_places import max_pool1d_with_indices
+    from tapegrad.nn.top_level import (
+        adaptive_max_pool1d, alpha_dropout, alpha_dropout_, batch_norm,
+        binary_cross_entropy_with_logits, constant_pad_nd, cosine_embedding_loss, ctc_loss, dropout,
+        dropout_, embedding, feature_alpha_dropout, feature_alpha_dropout_, feature_dropout,
+        feature_dropout_, hinge_embedding_loss, instance_norm, kl_div, margin_ranking_loss,
+        poisson_nll_loss, triplet_margin_loss,
+    )
     from tapegrad.show.profiler import profile
     from tapegrad.transforms.checking import check_grads
     from tapegrad.transforms.checkpointing import checkpoint
@@ -473,6 +168,9 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad.transforms.mapping import vmap
     from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
     from tapegrad.transforms.reverse import grad, value_and_grad, vjp
+    from tapegrad.functions.inplace_functions import *
+    # isort: on
+    # fmt: on
 
 __all__ = [
     "Generator", "Record", "Size", "Tape", "Tensor", "abs", "abs_", "absolute", "acos", "acos_",

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -19,6 +20,8 @@ if __name__ == "__main__":  # rows alone: what `tapegrad` makes of new ones is n
     sys.modules["tapegrad"].__path__ = [str(PACKAGE)]
 
 import tapegrad  # noqa: E402 - after what stands in for it
+from tapegrad.base.deferred_names import deferred_names  # noqa: E402
+from tapegrad.functions.deferred import deferred_functions  # noqa: E402
 from tapegrad.ops import bessel, elementwise, incomplete, logic, reduce, special  # noqa: E402
 from tapegrad.ops.core import Op  # noqa: E402
 from tapegrad.ops.families import by_code  # noqa: E402
@@ -27,13 +30,19 @@ FUNCTIONS = PACKAGE / "functions"
 SIGNATURES = PACKAGE / "functions" / "signatures.pyi"
 OPERATIONS = PACKAGE.parent / "docs" / "operations.md"
 README = PACKAGE.parent / "README.md"
-NAMESPACES = {"": PACKAGE / "__init__.py", "special": PACKAGE / "special" / "__init__.py"}
+NAMESPACES = {
+    "": PACKAGE / "__init__.py", "special": PACKAGE / "special" / "__init__.py",
+    "fft": PACKAGE / "fft" / "__init__.py", "nn.functional": PACKAGE / "nn" / "functional.py",
+}  # fmt: skip
+OF_ROWS = ("", "special")  # that have functions made of rows
 FAMILIES = {
     "e": elementwise, "logic": logic, "special": special, "incomplete": incomplete,
     "bessel": bessel, "reduce": reduce,
 }  # fmt: skip
 WIDTH = 100
-UNLISTED = {"Any", "missing", "annotations", "*"}  # imported for the module itself
+UNLISTED = {"Any", "missing", "dir_of", "annotations", "*"}  # imported for the module itself
+HIDDEN = {"explain"}  # found, and not shown
+DEFERRED = re.compile(r"(?<=when it is first asked for\n).*?\n(?=\n)", re.DOTALL)
 
 
 HEADS = {
@@ -103,8 +112,8 @@ def signatures(text: str) -> str:
 
 
 def namespace(text: str, home: str) -> str:
-    """A module that users import names from: the import of the functions, and `__all__`."""
-    for module, (_, makers) in HEADS.items():
+    """A module that users import names from: the imports of the functions, and `__all__`."""
+    for module, (_, makers) in HEADS.items() if home in OF_ROWS else ():
         source = f"tapegrad.functions.{module}"
         node = _import(text, source)
         wanted = {
@@ -112,11 +121,13 @@ def namespace(text: str, home: str) -> str:
         }
         if home:  # what it shows of the names of `tapegrad`
             wanted |= {alias.name for alias in node.names}
-        listed = ", ".join(sorted(wanted, key=_natural))
-        line = f"from {source} import {listed}\n"
-        if len(line) > WIDTH:
-            line = f"from {source} import (\n{_lines(wanted)})\n"
-        text = _replaced(text, node, line)
+        text = _replaced(text, node, imported(source, wanted) + "\n")
+    if not home:
+        text = DEFERRED.sub(lambda _: deferred(), text)
+    for node in reversed(ast.parse(text).body):
+        if isinstance(node, ast.ImportFrom) and node.end_lineno != node.lineno:
+            names = [alias.name for alias in node.names]
+            text = _replaced(text, node, imported(str(node.module), names) + "\n")
     tree = ast.parse(text)
     (everything,) = (
         n for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets) == "__all__"
@@ -124,6 +135,29 @@ def namespace(text: str, home: str) -> str:
     listed = ", ".join(f'"{name}"' for name in sorted(_bound(tree), key=_natural))
     wrapped = textwrap.fill(listed + ",", WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4)
     return _replaced(text, everything, f"__all__ = [\n{wrapped}\n]  # fmt: skip\n")
+
+
+def imported(module: str, names: Iterable[str], width: int = WIDTH) -> str:
+    """The import of names from a module, as many on a line as there is room for."""
+    listed = ", ".join(sorted(names, key=_natural))
+    line = f"from {module} import {listed}"
+    if len(line) <= width:
+        return line
+    wrapped = textwrap.indent(textwrap.fill(listed + ",", width - 4), " " * 4)
+    return f"from {module} import (\n{wrapped}\n)"
+
+
+def deferred() -> str:
+    """The imports that say to type checkers what `__getattr__` of `tapegrad` loads."""
+    names: dict[str, list[str]] = {}
+    homes = {name: f"functions.{module}" for name, module in deferred_functions().items()}
+    for name, module in (homes | deferred_names()).items():
+        if name not in HIDDEN:
+            names.setdefault(f"tapegrad.{module}".rstrip("."), []).append(name)
+    lines = ["# fmt: off", "# isort: off"]
+    lines += [imported(module, found, WIDTH - 4) for module, found in sorted(names.items())]
+    lines += ["from tapegrad.functions.inplace_functions import *", "# isort: on", "# fmt: on"]
+    return textwrap.indent("\n".join(lines), " " * 4) + "\n"
 
 
 def _import(text: str, source: str) -> ast.ImportFrom:
@@ -139,10 +173,6 @@ def _replaced(text: str, node: ast.stmt, new: str) -> str:
     lines = text.splitlines(keepends=True)
     lines[node.lineno - 1 : node.end_lineno] = [new]
     return "".join(lines)
-
-
-def _lines(names: set[str]) -> str:
-    return "".join(f"    {name},\n" for name in sorted(names, key=_natural))
 
 
 def _bound(tree: ast.Module) -> set[str]:

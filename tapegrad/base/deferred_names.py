@@ -25,8 +25,8 @@ OTHERWISE = (
     "adaptive_max_pool1d alpha_dropout alpha_dropout_ batch_norm binary_cross_entropy_with_logits "
     "constant_pad_nd cosine_embedding_loss ctc_loss dropout dropout_ embedding "
     "feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ "
-    "hinge_embedding_loss instance_norm kl_div margin_ranking_loss max_pool1d_with_indices "
-    "poisson_nll_loss triplet_margin_loss"
+    "hinge_embedding_loss instance_norm kl_div margin_ranking_loss poisson_nll_loss "
+    "triplet_margin_loss"
 )
 PRINTING = "get_printoptions printoptions set_printoptions"
 NAMESPACES = (
@@ -38,7 +38,7 @@ def deferred_names() -> dict[str, str]:
     """Each name with the module that has it, below the package; none for a module itself."""
     found = {name: f"transforms.{m}" for m, names in TRANSFORMS.items() for name in names.split()}
     found["profile"], found["explain"] = "show.profiler", "njit.explanation"
-    found["jit"] = "compiler.front.jit"
+    found["jit"], found["max_pool1d_with_indices"] = "compiler.front.jit", "nn.pooling_places"
     found |= dict.fromkeys(PRINTING.split(), "base.printing")
     found |= dict.fromkeys(NETWORKS.split(), "nn.functional")
     found |= dict.fromkeys(OTHERWISE.split(), "nn.top_level")

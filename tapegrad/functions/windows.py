@@ -13,10 +13,6 @@ from tapegrad.functions.arguments import TypeLike
 from tapegrad.functions.creation import _finish, _kind
 from tapegrad.tensor import Tensor
 
-__all__ = [
-    "bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window",
-]  # fmt: skip
-
 
 def bartlett_window(
     window_length: int, periodic: bool = True, *, dtype: TypeLike | None = None,

@@ -12,17 +12,8 @@ from typing import Any
 from tapegrad.functions.tiling import pad as padded
 from tapegrad.nn import alignment_loss, linear, losses, normalization, pooling
 from tapegrad.nn import dropout as dropping
-from tapegrad.nn.pooling_places import max_pool1d_with_indices
 from tapegrad.nn.reduction import numbered
 from tapegrad.tensor import Tensor
-
-__all__ = [
-    "adaptive_max_pool1d", "alpha_dropout", "alpha_dropout_", "batch_norm",
-    "binary_cross_entropy_with_logits", "constant_pad_nd", "cosine_embedding_loss", "ctc_loss",
-    "dropout", "dropout_", "embedding", "feature_alpha_dropout", "feature_alpha_dropout_",
-    "feature_dropout", "feature_dropout_", "hinge_embedding_loss", "instance_norm", "kl_div",
-    "margin_ranking_loss", "max_pool1d_with_indices", "poisson_nll_loss", "triplet_margin_loss",
-]  # fmt: skip
 
 # -- dropout ---------------------------------------------------------------------------------------
 
