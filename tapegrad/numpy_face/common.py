@@ -91,20 +91,6 @@ def bad_option(name: str, option: str) -> TypeError:
     return TypeError(f"`{name}`: `{option}=` is not supported for Tensors: {advice}")
 
 
-def named(path: str, user: str) -> Callable[..., Any]:
-    """A public function by its name, `"linalg.inv"`; `user` is the NumPy function that wants it.
-
-    The name is looked up when it is wanted: what is not there is not supported.
-    """
-    thing: Any = sys.modules["tapegrad"]
-    for step in path.split("."):
-        thing = getattr(thing, step, None)
-    if thing is None:
-        raise unsupported(user)
-    found: Callable[..., Any] = thing
-    return found
-
-
 def tensor(x: Any) -> Tensor:
     """The Tensor of an array-like."""
     return stacked(x) if isinstance(x, (list, tuple)) and holds_tensor(x) else tensor_of(x, "")

@@ -70,9 +70,7 @@ def _like(like: Any, dtype: Any, shape: Any) -> Tensor:
     return tensor_of(np.zeros(given.shape if shape is None else shape, kind), "np.zeros_like")
 
 
-@handles(np.zeros_like)
-def _zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    return _like(a, dtype, shape)
+handles(np.zeros_like)(lambda a, dtype=None, shape=None: _like(a, dtype, shape))
 
 
 @handles(np.ones_like)

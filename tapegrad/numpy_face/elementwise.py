@@ -15,17 +15,15 @@ from tapegrad.functions.complex_parts import imag, real
 from tapegrad.functions.creation import zeros_like
 from tapegrad.functions.indexing import take_along_dim
 from tapegrad.functions.joining import stack, unbind
-from tapegrad.functions.rounding import nan_to_num
+from tapegrad.functions.rounding import nan_to_num, round
 from tapegrad.functions.shapes import broadcast_to, clone, to
 from tapegrad.numpy_face.common import (
     brought_in,
     floating,
     handles,
-    named,
     operand,
     plain,
     tensor,
-    title,
     wrapped,
 )
 from tapegrad.ops import logic
@@ -84,9 +82,7 @@ def _nan_to_num(
     return ar.where(ew.eq(t, -np.inf), float(limits.min) if neginf is None else neginf, t)
 
 
-@handles(np.real)
-def _real(val: Any) -> Tensor:
-    return tensor(val).real
+handles(np.real)(lambda val: tensor(val).real)
 
 
 @handles(np.imag)
@@ -95,42 +91,14 @@ def _imag(val: Any) -> Tensor:
     return tensor(val).imag if tensor(val).is_complex() else zeros_like(tensor(val))
 
 
-@handles(np.copy)
-def _copy(a: Any) -> Tensor:
-    return clone(tensor(a))
+handles(np.copy)(lambda a: clone(tensor(a)))
+handles(np.astype)(lambda x, dtype, *, copy=True: to(tensor(x), dtype=dtype, copy=copy))
 
 
-@handles(np.astype)
-def _astype(x: Any, dtype: Any, *, copy: bool = True) -> Tensor:
-    return to(tensor(x), dtype=dtype, copy=copy)
-
-
-def _rounded(a: Any, decimals: int, user: str) -> Tensor:
-    return tensor(named("round", user)(tensor(a), decimals=int(decimals)))
-
-
-@handles(np.round)
-def _round(a: Any, decimals: int = 0) -> Tensor:
-    return _rounded(a, decimals, "np.round")
-
-
-@handles(np.around)
-def _around(a: Any, decimals: int = 0) -> Tensor:
-    return _rounded(a, decimals, "np.around")
-
-
-def _same(func: Any, name: str) -> None:
-    """A function of one argument that has a public function of its own."""
-
-    def handler(x: Any) -> Tensor:
-        return tensor(named(name, title(func))(floating(tensor(x))))
-
-    handles(func)(handler)
-
-
-_same(np.fix, "trunc")
-_same(np.sinc, "sinc")
-_same(np.i0, "i0")
+handles(np.round, np.around)(lambda a, decimals=0: round(tensor(a), decimals=int(decimals)))
+handles(np.fix)(lambda x: ew.trunc(floating(tensor(x))))
+handles(np.sinc)(lambda x: ew.sinc(floating(tensor(x))))
+handles(np.i0)(lambda x: ew.i0(floating(tensor(x))))
 
 
 @handles(np.extract)
@@ -165,6 +133,4 @@ def _angle(z: Any, deg: bool = False) -> Tensor:
     return ar.where(ew.isnan(x), x, ar.where(back, half, 0.0))
 
 
-@handles(np.real_if_close)
-def _real_if_close(a: Any, tol: float = 100) -> Tensor:
-    return tensor(a)
+handles(np.real_if_close)(lambda a, tol=100: tensor(a))

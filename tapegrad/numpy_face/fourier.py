@@ -34,11 +34,5 @@ for name in ("fftn", "ifftn", "rfftn", "irfftn"):
     handles(getattr(np.fft, name))(_along_several(getattr(fourier, name), None))
 
 
-@handles(np.fft.fftshift)
-def _fftshift(x: Any, axes: Any = None) -> Tensor:
-    return fourier.fftshift(tensor(x), axes)
-
-
-@handles(np.fft.ifftshift)
-def _ifftshift(x: Any, axes: Any = None) -> Tensor:
-    return fourier.ifftshift(tensor(x), axes)
+handles(np.fft.fftshift)(lambda x, axes=None: fourier.fftshift(tensor(x), axes))
+handles(np.fft.ifftshift)(lambda x, axes=None: fourier.ifftshift(tensor(x), axes))

@@ -60,24 +60,10 @@ def _atleast(arys: Any, n: int) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-@handles(np.atleast_1d)
-def _atleast_1d(*arys: Any) -> Any:
-    return _atleast(arys, 1)
-
-
-@handles(np.atleast_2d)
-def _atleast_2d(*arys: Any) -> Any:
-    return _atleast(arys, 2)
-
-
-@handles(np.atleast_3d)
-def _atleast_3d(*arys: Any) -> Any:
-    return _atleast(arys, 3)
-
-
-@handles(np.vstack)
-def _vstack(tup: Any) -> Tensor:
-    return j.cat([at_least(x, 2) for x in _parts(tup)], 0)
+handles(np.atleast_1d)(lambda *arys: _atleast(arys, 1))
+handles(np.atleast_2d)(lambda *arys: _atleast(arys, 2))
+handles(np.atleast_3d)(lambda *arys: _atleast(arys, 3))
+handles(np.vstack)(lambda tup: j.cat([at_least(x, 2) for x in _parts(tup)], 0))
 
 
 @handles(np.hstack)
@@ -86,9 +72,7 @@ def _hstack(tup: Any) -> Tensor:
     return joined(parts, 0 if parts and parts[0]._a.ndim == 1 else 1)
 
 
-@handles(np.dstack)
-def _dstack(tup: Any) -> Tensor:
-    return j.cat([at_least(x, 3) for x in _parts(tup)], 2)
+handles(np.dstack)(lambda tup: j.cat([at_least(x, 3) for x in _parts(tup)], 2))
 
 
 @handles(np.column_stack)
@@ -97,9 +81,7 @@ def _column_stack(tup: Any) -> Tensor:
     return j.cat([x if x._a.ndim > 1 else reshape(x, (x._a.size, 1)) for x in parts], 1)
 
 
-@handles(np.append)
-def _append(arr: Any, values: Any, axis: Any = None) -> Tensor:
-    return _concatenate([tensor(arr), tensor(values)], axis)
+handles(np.append)(lambda arr, values, axis=None: _concatenate([tensor(arr), tensor(values)], axis))
 
 
 @handles(np.insert)
@@ -178,9 +160,9 @@ def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     return _array_split(x, indices_or_sections, axis)
 
 
-@handles(np.vsplit)
-def _vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
-    return _split(_deep(ary, 2, "np.vsplit"), indices_or_sections, 0)
+handles(np.vsplit)(
+    lambda ary, indices_or_sections: _split(_deep(ary, 2, "np.vsplit"), indices_or_sections, 0)
+)
 
 
 @handles(np.hsplit)
@@ -189,9 +171,9 @@ def _hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     return _split(x, indices_or_sections, min(x._a.ndim - 1, 1))
 
 
-@handles(np.dsplit)
-def _dsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
-    return _split(_deep(ary, 3, "np.dsplit"), indices_or_sections, 2)
+handles(np.dsplit)(
+    lambda ary, indices_or_sections: _split(_deep(ary, 3, "np.dsplit"), indices_or_sections, 2)
+)
 
 
 def _deep(ary: Any, n: int, name: str) -> Tensor:

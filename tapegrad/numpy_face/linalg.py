@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.functions import factorizations as factors
 from tapegrad.functions import matrices, solve_fast
 from tapegrad.functions import reductions as r
+from tapegrad.functions.matrix_chains import multi_dot
+from tapegrad.functions.norms import matrix_norm
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import reshape
 from tapegrad.numpy_face import products, shapes
@@ -16,10 +19,8 @@ from tapegrad.numpy_face.common import (
     SHORT,
     floating,
     handles,
-    named,
     promoted,
     tensor,
-    title,
 )
 from tapegrad.tensor import Tensor
 
@@ -31,34 +32,26 @@ def _matrix(x: Any) -> Tensor:
     return floating(tensor(x))
 
 
-def _same(func: Any, name: str) -> None:
-    """A function of one argument that is the same here."""
-
-    def handler(a: Any) -> Any:
-        return named(name, title(func))(_matrix(a))
-
-    handles(func)(handler)
-
-
-_same(np.linalg.inv, "linalg.inv")
-_same(np.linalg.det, "linalg.det")
-_same(np.linalg.slogdet, "linalg.slogdet")
-
-
-@handles(np.linalg.svdvals)
-def _svdvals(x: Any) -> Any:
-    return named("linalg.svdvals", "np.linalg.svdvals")(_matrix(x))
-
-
-@handles(np.linalg.cholesky)
-def _cholesky(a: Any, *, upper: bool = False) -> Any:
-    return named("linalg.cholesky", "np.linalg.cholesky")(_matrix(a), upper=upper)
+handles(np.linalg.inv)(lambda a: matrices.inv(_matrix(a)))
+handles(np.linalg.det)(lambda a: matrices.det(_matrix(a)))
+handles(np.linalg.slogdet)(lambda a: matrices.slogdet(_matrix(a)))
+handles(np.linalg.svdvals)(lambda x: factors.svdvals(_matrix(x)))
+handles(np.linalg.cholesky)(lambda a, *, upper=False: factors.cholesky(_matrix(a), upper=upper))
+handles(np.linalg.eigh)(lambda a, UPLO="L": factors.eigh(_matrix(a), UPLO))
+handles(np.linalg.eigvalsh)(lambda a, UPLO="L": factors.eigvalsh(_matrix(a), UPLO))
+handles(np.linalg.matrix_power)(lambda a, n: matrices.matrix_power(tensor(a), n))
+handles(np.linalg.multi_dot)(lambda arrays: multi_dot(promoted(*arrays)))
+handles(np.linalg.diagonal)(lambda x, *, offset=0: shapes.diagonal_(x, offset, -2, -1))
+handles(np.linalg.trace)(lambda x, *, offset=0, dtype=None: shapes.trace_(x, offset, -2, -1, dtype))
+handles(np.linalg.cross)(lambda x1, x2, *, axis=-1: products.cross_(x1, x2, axis=axis))
+handles(np.linalg.tensordot)(lambda x1, x2, *, axes=2: products.tensordot_(x1, x2, axes))
+handles(np.linalg.matmul)(lambda x1, x2: matmul(*promoted(x1, x2)))
+handles(np.linalg.vecdot)(lambda x1, x2, *, axis=-1: products.vecdot_(x1, x2, axis))
 
 
 @handles(np.linalg.solve)
 def _solve(a: Any, b: Any) -> Tensor:
     """A vector is what has one dimension; anything else is matrices, whatever its shape."""
-    solve = named("linalg.solve", "np.linalg.solve")
     x, y = (floating(t) for t in promoted(a, b))
     shape = y._a.shape
     if not shape:
@@ -66,25 +59,15 @@ def _solve(a: Any, b: Any) -> Tensor:
             "`np.linalg.solve` takes a vector or matrices beside the matrices, got a number"
         )
     rows = (*shape, 1) if len(shape) == 1 else shape
-    found = tensor(solve(x, reshape(y, (1,) * (x._a.ndim - len(rows)) + rows)))
+    found = matrices.solve(x, reshape(y, (1,) * (x._a.ndim - len(rows)) + rows))
     return reshape(found, found._a.shape[:-1]) if len(shape) == 1 else found
-
-
-@handles(np.linalg.eigh)
-def _eigh(a: Any, UPLO: str = "L") -> Any:
-    return named("linalg.eigh", "np.linalg.eigh")(_matrix(a), UPLO)
-
-
-@handles(np.linalg.eigvalsh)
-def _eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    return named("linalg.eigvalsh", "np.linalg.eigvalsh")(_matrix(a), UPLO)
 
 
 @handles(np.linalg.svd)
 def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     if not compute_uv:
-        return _svdvals(a)
-    return named("linalg.svd", "np.linalg.svd")(_matrix(a), full_matrices)
+        return factors.svdvals(_matrix(a))
+    return factors.svd(_matrix(a), full_matrices)
 
 
 @handles(np.linalg.qr)
@@ -93,8 +76,8 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
         raise TypeError(
             f"`np.linalg.qr` of a Tensor has the modes 'reduced', 'complete', 'r', got {mode!r}"
         )
-    qr = named("linalg.qr", "np.linalg.qr")
-    return qr(_matrix(a), "reduced")[1] if mode == "r" else qr(_matrix(a), mode)
+    found = factors.qr(_matrix(a), "reduced" if mode == "r" else mode)
+    return found.R if mode == "r" else found
 
 
 @handles(np.linalg.pinv)
@@ -102,18 +85,8 @@ def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = Non
     """NumPy's cutoff is 1e-15 of the largest singular value, unless `rtol` is given."""
     if rcond is None and rtol is None:
         rcond = 1e-15
-    pinv = named("linalg.pinv", "np.linalg.pinv")
-    return pinv(_matrix(a), rtol=rtol if rcond is None else rcond, hermitian=hermitian)
-
-
-@handles(np.linalg.matrix_power)
-def _matrix_power(a: Any, n: int) -> Any:
-    return named("linalg.matrix_power", "np.linalg.matrix_power")(tensor(a), n)
-
-
-@handles(np.linalg.multi_dot)
-def _multi_dot(arrays: Any) -> Any:
-    return named("linalg.multi_dot", "np.linalg.multi_dot")(promoted(*arrays))
+    rtol = rtol if rcond is None else rcond
+    return matrices.pinv(_matrix(a), rtol=rtol, hermitian=hermitian)
 
 
 @handles(np.linalg.norm)
@@ -136,8 +109,7 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
 def _matrices(t: Tensor, ord: Any, axes: tuple[int, ...], keepdims: Any) -> Tensor:
     if ord == "fro":
         return r.norm(t, 2, axes, bool(keepdims))
-    norm = named("linalg.matrix_norm", "np.linalg.norm")
-    return tensor(norm(t, ord, axes, bool(keepdims)))
+    return matrix_norm(t, ord, axes, bool(keepdims))
 
 
 @handles(np.linalg.vector_norm)
@@ -150,16 +122,6 @@ def _matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     return _matrices(_matrix(x), "fro" if ord is None else ord, (-2, -1), keepdims)
 
 
-@handles(np.linalg.diagonal)
-def _diagonal(x: Any, *, offset: int = 0) -> Tensor:
-    return shapes.diagonal_(x, offset, -2, -1)
-
-
-@handles(np.linalg.trace)
-def _trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Tensor:
-    return shapes.trace_(x, offset, -2, -1, dtype)
-
-
 @handles(np.linalg.outer)
 def _outer(x1: Any, x2: Any) -> Tensor:
     a, b = tensor(x1), tensor(x2)
@@ -168,24 +130,3 @@ def _outer(x1: Any, x2: Any) -> Tensor:
             f"`np.linalg.outer` takes two vectors, got the shapes {a._a.shape} and {b._a.shape}"
         )
     return products.outer_(a, b)
-
-
-@handles(np.linalg.cross)
-def _cross(x1: Any, x2: Any, *, axis: int = -1) -> Tensor:
-    named("linalg.cross", "np.linalg.cross")
-    return products.cross_(x1, x2, axis=axis)
-
-
-@handles(np.linalg.tensordot)
-def _tensordot(x1: Any, x2: Any, *, axes: Any = 2) -> Tensor:
-    return products.tensordot_(x1, x2, axes)
-
-
-@handles(np.linalg.matmul)
-def _matmul(x1: Any, x2: Any) -> Tensor:
-    return matmul(*promoted(x1, x2))
-
-
-@handles(np.linalg.vecdot)
-def _vecdot(x1: Any, x2: Any, *, axis: int = -1) -> Tensor:
-    return products.vecdot_(x1, x2, axis)

@@ -17,15 +17,8 @@ from tapegrad.numpy_face.common import bad_option, handles, line, nothing, opera
 from tapegrad.ops import order
 from tapegrad.tensor import Tensor
 
-
-@handles(np.argmax)
-def _argmax(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    return r.argmax(tensor(a), axis, bool(keepdims))
-
-
-@handles(np.argmin)
-def _argmin(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    return r.argmin(tensor(a), axis, bool(keepdims))
+handles(np.argmax)(lambda a, axis=None, keepdims=False: r.argmax(tensor(a), axis, bool(keepdims)))
+handles(np.argmin)(lambda a, axis=None, keepdims=False: r.argmin(tensor(a), axis, bool(keepdims)))
 
 
 def _stable(name: str, kind: Any, stable: Any, order: Any) -> None:

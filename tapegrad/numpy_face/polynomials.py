@@ -48,19 +48,11 @@ def _same_length(a1: Any, a2: Any, name: str) -> list[Tensor]:
     ]
 
 
-@handles(np.polyadd)
-def _polyadd(a1: Any, a2: Any) -> Tensor:
-    return ar.add(*_same_length(a1, a2, "np.polyadd"))
-
-
-@handles(np.polysub)
-def _polysub(a1: Any, a2: Any) -> Tensor:
-    return ar.sub(*_same_length(a1, a2, "np.polysub"))
-
-
-@handles(np.polymul)
-def _polymul(a1: Any, a2: Any) -> Tensor:
-    return convolve_(_coefficients(a1, "np.polymul"), _coefficients(a2, "np.polymul"))
+handles(np.polyadd)(lambda a1, a2: ar.add(*_same_length(a1, a2, "np.polyadd")))
+handles(np.polysub)(lambda a1, a2: ar.sub(*_same_length(a1, a2, "np.polysub")))
+handles(np.polymul)(
+    lambda a1, a2: convolve_(_coefficients(a1, "np.polymul"), _coefficients(a2, "np.polymul"))
+)
 
 
 @handles(np.polydiv)

@@ -8,11 +8,11 @@ import numpy as np
 
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.complex_parts import conj
-from tapegrad.functions.contractions import dims_of_both
+from tapegrad.functions.contractions import cross, dims_of_both, einsum, kron, tensordot
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import flip, movedim, reshape
-from tapegrad.numpy_face.common import handles, named, promoted, tensor
+from tapegrad.numpy_face.common import handles, promoted, tensor
 from tapegrad.numpy_face.shapes import convolve_
 from tapegrad.tensor import Tensor
 
@@ -94,7 +94,7 @@ def _einsum(*operands: Any, optimize: Any = False) -> Tensor:
     lists = not isinstance(given[0], str)  # of numbers, one after each operand
     places = slice(0, len(given) // 2 * 2, 2) if lists else slice(1, None)
     given[places] = promoted(*given[places])
-    return tensor(named("einsum", "np.einsum")(*given))
+    return einsum(*given)
 
 
 @handles(np.tensordot)
@@ -108,12 +108,10 @@ def tensordot_(a: Any, b: Any, axes: Any = 2) -> Tensor:
             f"`np.tensordot`: the axes {left} of the shape {sx} and {right} of {sy} are summed "
             "over together, their sizes must agree"
         )
-    return tensor(named("tensordot", "np.tensordot")(x, y, (left, right)))
+    return tensordot(x, y, (left, right))
 
 
-@handles(np.kron)
-def _kron(a: Any, b: Any) -> Tensor:
-    return tensor(named("kron", "np.kron")(tensor(a), tensor(b)))
+handles(np.kron)(lambda a, b: kron(tensor(a), tensor(b)))
 
 
 @handles(np.cross)
@@ -131,4 +129,4 @@ def cross_(
         )
     n = max(x._a.ndim, y._a.ndim)
     x, y = (reshape(t, (1,) * (n - t._a.ndim) + t._a.shape) for t in (x, y))
-    return movedim(tensor(named("linalg.cross", "np.cross")(x, y)), -1, axisc)
+    return movedim(cross(x, y, -1), -1, axisc)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tapegrad.functions.axis import logsumexp
 from tapegrad.functions.creation import ones, zeros
 from tapegrad.functions.indexing import getitem, index_add
 from tapegrad.functions.joining import cat
+from tapegrad.functions.scans import cumprod
 from tapegrad.functions.scattering import index_reduce
 from tapegrad.functions.shapes import broadcast_to, clone, permute, reshape, to
 from tapegrad.numpy_face.common import (
@@ -22,7 +24,6 @@ from tapegrad.numpy_face.common import (
     floating,
     handles,
     line,
-    named,
     nothing,
     plain,
     tensor,
@@ -200,9 +201,9 @@ def min_(
     return r.amin(x, () if axis is None else axis, bool(keepdims))
 
 
-@handles(np.ptp)
-def _ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    return max_(a, axis, keepdims) - min_(a, axis, keepdims)
+handles(np.ptp)(
+    lambda a, axis=None, keepdims=False: max_(a, axis, keepdims) - min_(a, axis, keepdims)
+)
 
 
 def logsumexp_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -223,15 +224,15 @@ def cumprod_(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
     """`np.cumprod`."""
     whole, dtype = _summable(a, dtype)
     x, d = line(whole, axis)
-    return tensor(named("cumprod", "np.cumprod")(x, d, dtype=dtype))
+    return cumprod(x, d, dtype=dtype)
 
 
-def running_(function: str, user: str) -> Any:
+def running_(function: Callable[[Tensor, int], Any]) -> Callable[..., Tensor]:
     """The `accumulate` of a ufunc, by tapegrad's function that goes along one dimension."""
 
     def handler(a: Any, axis: Any = None) -> Tensor:
         x, d = line(tensor(a), axis)
-        found = named(function, user)(x, d)
+        found = function(x, d)
         return found if isinstance(found, Tensor) else tensor(found.values)
 
     return handler

@@ -65,19 +65,11 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-@handles(np.unique_all)
-def _unique_all(x: Any) -> UniqueAll:
-    return UniqueAll(*_unique(x, True, True, True, equal_nan=False))
-
-
-@handles(np.unique_counts)
-def _unique_counts(x: Any) -> UniqueCounts:
-    return UniqueCounts(*_unique(x, return_counts=True, equal_nan=False))
-
-
-@handles(np.unique_inverse)
-def _unique_inverse(x: Any) -> UniqueInverse:
-    return UniqueInverse(*_unique(x, return_inverse=True, equal_nan=False))
+handles(np.unique_all)(lambda x: UniqueAll(*_unique(x, True, True, True, equal_nan=False)))
+handles(np.unique_counts)(lambda x: UniqueCounts(*_unique(x, return_counts=True, equal_nan=False)))
+handles(np.unique_inverse)(
+    lambda x: UniqueInverse(*_unique(x, return_inverse=True, equal_nan=False))
+)
 
 
 @handles(np.unique_values)

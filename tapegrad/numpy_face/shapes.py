@@ -8,10 +8,10 @@ import numpy as np
 
 from tapegrad.base.abstract_array import everything
 from tapegrad.functions import diagonals as dg
-from tapegrad.functions import indexing, joining, strided_views
+from tapegrad.functions import indexing, joining, strided_views, tiling
 from tapegrad.functions import shapes as s
 from tapegrad.functions.arguments import one_dim
-from tapegrad.numpy_face.common import brought_in, handles, named, plain, promoted, tensor
+from tapegrad.numpy_face.common import brought_in, handles, plain, promoted, tensor
 from tapegrad.numpy_face.padding import pad_
 from tapegrad.numpy_face.reductions import sum_
 from tapegrad.tensor import Tensor, wrap
@@ -43,9 +43,7 @@ def _reshape(a: Any, shape: Any, order: str = "C") -> Tensor:
     return _reversed(s.reshape(_reversed(x), _whole(shape)[::-1]))
 
 
-@handles(np.ravel)
-def _ravel(a: Any, order: str = "C") -> Tensor:
-    return _reshape(a, tensor(a)._a.size, order)
+handles(np.ravel)(lambda a, order="C": _reshape(a, tensor(a)._a.size, order))
 
 
 @handles(np.transpose)
@@ -54,14 +52,10 @@ def _transpose(a: Any, axes: Any = None) -> Tensor:
     return _reversed(x) if axes is None else s.permute(x, tuple(axes))
 
 
-@handles(np.matrix_transpose, np.linalg.matrix_transpose)
-def _matrix_transpose(x: Any) -> Tensor:
-    return s.matrix_transpose(tensor(x))
-
-
-@handles(np.moveaxis)
-def _moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
-    return s.movedim(tensor(a), *(_whole(d) for d in (source, destination)))
+handles(np.matrix_transpose, np.linalg.matrix_transpose)(lambda x: s.matrix_transpose(tensor(x)))
+handles(np.moveaxis)(
+    lambda a, source, destination: s.movedim(tensor(a), *(_whole(d) for d in (source, destination)))
+)
 
 
 @handles(np.rollaxis)
@@ -72,9 +66,7 @@ def _rollaxis(a: Any, axis: int, start: int = 0) -> Tensor:
     return s.movedim(x, axis, start - (axis < start))
 
 
-@handles(np.swapaxes)
-def _swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:
-    return s.transpose(tensor(a), axis1, axis2)
+handles(np.swapaxes)(lambda a, axis1, axis2: s.transpose(tensor(a), axis1, axis2))
 
 
 @handles(np.squeeze)
@@ -103,9 +95,7 @@ def _expand_dims(a: Any, axis: Any) -> Tensor:
     return x
 
 
-@handles(np.broadcast_to)
-def _broadcast_to(array: Any, shape: Any) -> Tensor:
-    return s.broadcast_to(tensor(array), _whole(shape))
+handles(np.broadcast_to)(lambda array, shape: s.broadcast_to(tensor(array), _whole(shape)))
 
 
 @handles(np.broadcast_arrays)
@@ -135,14 +125,8 @@ def _flipped(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     return indexing.getitem(x, tuple(steps))  # of a number the number, as NumPy does
 
 
-@handles(np.flipud)
-def _flipud(m: Any) -> Tensor:
-    return _flipped(tensor(m), (0,))
-
-
-@handles(np.fliplr)
-def _fliplr(m: Any) -> Tensor:
-    return _flipped(tensor(m), (1,))
+handles(np.flipud)(lambda m: _flipped(tensor(m), (0,)))
+handles(np.fliplr)(lambda m: _flipped(tensor(m), (1,)))
 
 
 @handles(np.rot90)
@@ -166,9 +150,7 @@ def _diag(v: Any, k: int = 0) -> Tensor:
     return dg.diag(x, k)
 
 
-@handles(np.diagflat)
-def _diagflat(v: Any, k: int = 0) -> Tensor:
-    return dg.diag(s.reshape(tensor(v), (tensor(v)._a.size,)), k)
+handles(np.diagflat)(lambda v, k=0: dg.diag(s.reshape(tensor(v), (tensor(v)._a.size,)), k))
 
 
 @handles(np.diagonal)
@@ -183,14 +165,8 @@ def trace_(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
     return sum_(diagonal_(a, offset, axis1, axis2), -1, dtype)
 
 
-@handles(np.tril)
-def _tril(m: Any, k: int = 0) -> Tensor:
-    return dg.tril(tensor(m), k)
-
-
-@handles(np.triu)
-def _triu(m: Any, k: int = 0) -> Tensor:
-    return dg.triu(tensor(m), k)
+handles(np.tril)(lambda m, k=0: dg.tril(tensor(m), k))
+handles(np.triu)(lambda m, k=0: dg.triu(tensor(m), k))
 
 
 # -- elements at places ------------------------------------------------------------------
@@ -272,18 +248,15 @@ def _ix(*args: Any) -> tuple[Tensor, ...]:
     return tuple(found)
 
 
-@handles(np.tile)
-def _tile(A: Any, reps: Any) -> Tensor:
-    return tensor(named("tile", "np.tile")(tensor(A), _whole(reps)))
+handles(np.tile)(lambda A, reps: tiling.tile(tensor(A), _whole(reps)))
 
 
 @handles(np.roll)
 def _roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
-    roll = named("roll", "np.roll")
     if axis is None:
-        return tensor(roll(tensor(a), shift))
+        return tiling.roll(tensor(a), shift)
     shifts, axes = np.broadcast_arrays(shift, axis)
-    return tensor(roll(tensor(a), tuple(shifts.ravel().tolist()), tuple(axes.ravel().tolist())))
+    return tiling.roll(tensor(a), tuple(shifts.ravel().tolist()), tuple(axes.ravel().tolist()))
 
 
 @handles(np.meshgrid)

@@ -180,14 +180,8 @@ def _extreme(a: Any, axis: Any, keepdims: bool, whole: Any, least: float) -> Ten
     return ar.where(alone, np.nan, found)
 
 
-@handles(np.nanmax)
-def _nanmax(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    return _extreme(a, axis, keepdims, max_, -np.inf)
-
-
-@handles(np.nanmin)
-def _nanmin(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    return _extreme(a, axis, keepdims, min_, np.inf)
+handles(np.nanmax)(lambda a, axis=None, keepdims=False: _extreme(a, axis, keepdims, max_, -np.inf))
+handles(np.nanmin)(lambda a, axis=None, keepdims=False: _extreme(a, axis, keepdims, min_, np.inf))
 
 
 def _spread(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -> Tensor:
@@ -221,11 +215,9 @@ def _nanstd(
     return _spread(a, axis, dtype, ddof if correction is None else correction, keepdims, True)
 
 
-@handles(np.nancumsum)
-def _nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    return cumsum_(nan_replaced(tensor(a), 0.0), axis, dtype)
-
-
-@handles(np.nancumprod)
-def _nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    return cumprod_(nan_replaced(tensor(a), 1.0), axis, dtype)
+handles(np.nancumsum)(
+    lambda a, axis=None, dtype=None: cumsum_(nan_replaced(tensor(a), 0.0), axis, dtype)
+)
+handles(np.nancumprod)(
+    lambda a, axis=None, dtype=None: cumprod_(nan_replaced(tensor(a), 1.0), axis, dtype)
+)

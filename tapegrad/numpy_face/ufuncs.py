@@ -13,15 +13,17 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.op_functions import binary, unary
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import elementwise as ew
-from tapegrad.functions import products, shapes
+from tapegrad.functions import orthogonal_polynomials, products, rounding, shapes
 from tapegrad.functions.complex_parts import conj, sgn
 from tapegrad.functions.exponents import float_power, frexp, scaled_by_power
+from tapegrad.functions.order_statistics import cummax, cummin
+from tapegrad.functions.scans import logcumsumexp
+from tapegrad.functions.special import logit
 from tapegrad.numpy_face import order, reductions, writing
 from tapegrad.numpy_face.common import (
     CALLS,
     bad_option,
     floating,
-    named,
     operand,
     promoted,
     special_name,
@@ -52,14 +54,13 @@ def _sign(x: Any) -> Tensor:
 
 
 def _heaviside(x: Any, y: Any) -> Tensor:
-    return tensor(named("heaviside", "np.heaviside")(floating(tensor(x)), y))
+    return rounding.heaviside(floating(tensor(x)), y)
 
 
 def _modf(x: Any) -> tuple[Tensor, Tensor]:
     """What follows the point, and what stands before it."""
     t = floating(tensor(x))
-    whole = named("trunc", "np.modf")(t)
-    return a.where(ew.isinf(t), 0.0, named("frac", "np.modf")(t)), whole
+    return a.where(ew.isinf(t), 0.0, ew.frac(t)), ew.trunc(t)
 
 
 def _ldexp(x: Any, i: Any) -> Tensor:
@@ -92,7 +93,7 @@ def _of_degree(name: str, user: str) -> Callable[..., Tensor]:
         degree = n._a if type(n) is Tensor and not n.requires_grad else n
         if isinstance(degree, Tensor) or np.any((degree < 0) | (degree != np.floor(degree))):
             raise unsupported(f"scipy.special.{user}")
-        return tensor(named(f"special.{name}", user)(x, tensor(n)))
+        return getattr(orthogonal_polynomials, name)(x, tensor(n))  # type: ignore[no-any-return]
 
     return polynomial
 
@@ -121,20 +122,19 @@ ROWS = {
     getattr(op.forward, "__wrapped__", op.forward): getattr(ew, op.name)
     for op in by_code if op.doc and not op.axis
 }
-# A name is one of tapegrad's public functions, looked up when it is first wanted.
 TABLE: dict[Any, Any] = {f: own for f, own in ROWS.items() if isinstance(f, np.ufunc)} | {
     np.add: a._add, np.subtract: a._sub, np.true_divide: a._div, np.power: a.pow,
     np.float_power: float_power, np.positive: shapes.clone,
     np.divmod: lambda x, y: (ew.floor_divide(x, y), ew.remainder(x, y)),
     np.fabs: lambda x: ew.abs(floating(x)), np.sign: _sign,
     np.cbrt: unary(e.cbrt), np.conjugate: _conjugate, np.radians: ew.deg2rad,
-    np.degrees: ew.rad2deg, np.rint: "round", np.matmul: products.matmul, np.vecdot: vecdot_,
+    np.degrees: ew.rad2deg, np.rint: rounding.round, np.matmul: products.matmul, np.vecdot: vecdot_,
     np.matvec: _matvec, np.vecmat: _vecmat, np.heaviside: _heaviside, np.modf: _modf,
     np.ldexp: _ldexp, np.frexp: _frexp,
 }
 # By the name of the ufunc in `scipy.special`.
 SPECIAL: dict[str, Any] = {f.name: own for f, own in ROWS.items() if isinstance(f, e.Lazy)} | {
-    "digamma": ew.digamma, "logit": "logit", "log_expit": lambda x: ew.neg(a.softplus(ew.neg(x))),
+    "digamma": ew.digamma, "logit": logit, "log_expit": lambda x: ew.neg(a.softplus(ew.neg(x))),
     "exp2": ew.exp2, "expm1": ew.expm1, "log1p": ew.log1p, "cbrt": unary(e.cbrt), "zeta": ew.zeta,
     "gammaln": ew.lgamma, "sici": lambda x: (_sine_integral(x), _cosine_integral(x)),
     "lambertw": _lambertw,
@@ -158,9 +158,9 @@ METHODS: dict[tuple[Any, str], Any] = {
     (np.logaddexp, "reduce"): reductions.logsumexp_,
     (np.add, "accumulate"): reductions.cumsum_,
     (np.multiply, "accumulate"): reductions.cumprod_,
-    (np.maximum, "accumulate"): reductions.running_("cummax", "np.maximum.accumulate"),
-    (np.minimum, "accumulate"): reductions.running_("cummin", "np.minimum.accumulate"),
-    (np.logaddexp, "accumulate"): reductions.running_("logcumsumexp", "np.logaddexp.accumulate"),
+    (np.maximum, "accumulate"): reductions.running_(cummax),
+    (np.minimum, "accumulate"): reductions.running_(cummin),
+    (np.logaddexp, "accumulate"): reductions.running_(logcumsumexp),
 }
 # fmt: on
 COUNTING = {np.add, np.multiply, np.maximum, np.minimum}  # that know `initial` and `where`
@@ -175,8 +175,6 @@ def find(ufunc: Any) -> Callable[..., Any] | None:
     entry = TABLE.get(ufunc)
     if entry is None:
         entry = SPECIAL.get(special_name(ufunc) or "")
-    if isinstance(entry, str):
-        entry = named(entry, title(ufunc))
     if entry is not None:
         CALLS[ufunc] = entry
     function: Callable[..., Any] | None = entry
