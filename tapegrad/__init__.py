@@ -83,13 +83,15 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad.base.printing import get_printoptions, printoptions, set_printoptions
     from tapegrad.compiler.front.jit import jit
     from tapegrad.functions.activations import hardshrink, prelu
-    from tapegrad.functions.added_products import addbmm, addmm, addmv, addr, baddbmm
+    from tapegrad.functions.added_products import addbmm, addmm, addmv, addmv_, addr, baddbmm
     from tapegrad.functions.calculus import cumulative_trapezoid, gradient, trapezoid, trapz
+    from tapegrad.functions.complex_parts import conj_physical_
     from tapegrad.functions.compositions import (
         atleast_1d, atleast_2d, atleast_3d, broadcast_shapes, broadcast_tensors, clamp_max,
-        clamp_max_, clamp_min, clamp_min_, detach, diagflat, dsplit, fliplr, flipud, hsplit,
-        index_copy, index_fill, index_put_, is_complex, is_floating_point, is_inference, is_tensor,
-        numel, positive, std_mean, threshold, unravel_index, var_mean, vsplit,
+        clamp_max_, clamp_min, clamp_min_, detach, detach_, diagflat, dsplit, fliplr, flipud,
+        hsplit, index_copy, index_fill, index_put_, is_complex, is_floating_point, is_inference,
+        is_tensor, numel, positive, std_mean, threshold, threshold_, unravel_index, var_mean,
+        vsplit,
     )
     from tapegrad.functions.contractions import cross, diag_embed, einsum, kron, tensordot, trace
     from tapegrad.functions.diagonals import (
@@ -97,10 +99,18 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     )
     from tapegrad.functions.distances import cdist, dist, pdist, renorm
     from tapegrad.functions.distributions import bernoulli, binomial, multinomial, normal, poisson
-    from tapegrad.functions.exponents import float_power, frexp, ldexp
+    from tapegrad.functions.exponents import float_power, frexp, ldexp, ldexp_
     from tapegrad.functions.factorizations import cholesky_inverse
     from tapegrad.functions.histograms import bincount, bucketize, histc, histogram, searchsorted
     from tapegrad.functions.householder import geqrf, orgqr, ormqr
+    from tapegrad.functions.inplace_functions import (
+        abs_, acos_, acosh_, arccos_, arccosh_, arcsin_, arcsinh_, arctan_, arctanh_, asin_, asinh_,
+        atan_, atanh_, ceil_, cos_, cosh_, deg2rad_, erf_, erfc_, exp2_, exp_, expm1_, fix_, floor_,
+        frac_, gcd_, i0_, lcm_, log1p_, log2_, log10_, log_, neg_, negative_, rad2deg_, reciprocal_,
+        relu_, rsqrt_, sigmoid_, sin_, sinc_, sinh_, sqrt_, square_, tan_, tanh_, trunc_, xlogy_,
+    )
+    from tapegrad.functions.inplace_methods import clamp_, clip_, fill_, nan_to_num_, round_, zero_
+    from tapegrad.functions.inplace_view_methods import as_strided_
     from tapegrad.functions.joining import (
         cat, chunk, column_stack, concat, concatenate, dstack, hstack, row_stack, split,
         split_with_sizes, stack, tensor_split, unbind, unsafe_chunk, unsafe_split,
@@ -133,7 +143,7 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
         select_scatter, slice_scatter,
     )
     from tapegrad.functions.sets import isin, unique, unique_consecutive
-    from tapegrad.functions.special import logit, mvlgamma, polygamma
+    from tapegrad.functions.special import logit, logit_, mvlgamma, polygamma
     from tapegrad.functions.spectrograms import istft, stft
     from tapegrad.functions.statistics import corrcoef, cov
     from tapegrad.functions.strided_views import as_strided
@@ -168,7 +178,6 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad.transforms.mapping import vmap
     from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
     from tapegrad.transforms.reverse import grad, value_and_grad, vjp
-    from tapegrad.functions.inplace_functions import *
     # isort: on
     # fmt: on
 
@@ -260,8 +269,7 @@ _install_numpy_face()
 autograd.install()
 
 # Half of the import's time, which a user of Tensors need not spend.
-_LATER = {name: "functions.inplace_functions" for name in __all__ if name.endswith("_")}
-_LATER |= {name: f"functions.{m}" for name, m in _deferred_functions().items()}
+_LATER = {name: f"functions.{m}" for name, m in _deferred_functions().items()}
 _LATER |= _deferred_names()
 
 

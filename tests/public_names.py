@@ -156,8 +156,7 @@ def deferred() -> str:
             names.setdefault(f"tapegrad.{module}".rstrip("."), []).append(name)
     lines = ["# fmt: off", "# isort: off"]
     lines += [imported(module, found, WIDTH - 4) for module, found in sorted(names.items())]
-    lines += ["from tapegrad.functions.inplace_functions import *", "# isort: on", "# fmt: on"]
-    return textwrap.indent("\n".join(lines), " " * 4) + "\n"
+    return textwrap.indent("\n".join([*lines, "# isort: on", "# fmt: on"]), " " * 4) + "\n"
 
 
 def _import(text: str, source: str) -> ast.ImportFrom:

@@ -61,17 +61,28 @@ ALONE = frozenset(
     "untyped_storage".split()
 )
 FUNCTIONS = {
+    "added_products": "addmv_",
     "calculus": "cumulative_trapezoid gradient trapezoid trapz",
     "compositions": (
         "atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors clamp_max_ clamp_min_ "
-        "detach index_put_ is_complex is_floating_point is_inference is_tensor numel std_mean "
-        "threshold unravel_index var_mean"
+        "detach detach_ index_put_ is_complex is_floating_point is_inference is_tensor numel "
+        "std_mean threshold threshold_ unravel_index var_mean"
     ),
+    "complex_parts": "conj_physical_",
     "contractions": "einsum tensordot",
     "diagonals": "block_diag tril_indices triu_indices",
     "distances": "cdist pdist",
     "distributions": "binomial normal poisson",
+    "exponents": "ldexp_",
     "histograms": "bucketize searchsorted",
+    "inplace_functions": (
+        "abs_ acos_ acosh_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_ "
+        "atanh_ ceil_ cos_ cosh_ deg2rad_ erf_ erfc_ exp2_ exp_ expm1_ fix_ floor_ frac_ gcd_ i0_ "
+        "lcm_ log10_ log1p_ log2_ log_ neg_ negative_ rad2deg_ reciprocal_ relu_ rsqrt_ sigmoid_ "
+        "sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_"
+    ),
+    "inplace_methods": "clamp_ clip_ fill_ nan_to_num_ round_ zero_",
+    "inplace_view_methods": "as_strided_",
     "joining": "cat column_stack concat concatenate dstack hstack row_stack stack vstack",
     "joint_histograms": "histogramdd",
     "low_rank": "pca_lowrank svd_lowrank",
@@ -85,7 +96,7 @@ FUNCTIONS = {
     ),
     "ranges": "logspace range",
     "sets": "isin",
-    "special": "polygamma",
+    "special": "logit_ polygamma",
     "tiling": "cartesian_prod combinations meshgrid vander",
     "windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
 }
