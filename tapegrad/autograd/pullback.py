@@ -294,7 +294,7 @@ def chain(g: Any, partial: Any, both: bool = False) -> Any:
     kind = type(g)
     if kind is type(partial) and (kind is np.ndarray or kind is Tensor):
         op = exact if both else strong
-        return op.short(g, partial) if kind is Tensor else op.forward(g, partial)
+        return op.entry_point(g, partial) if kind is Tensor else op.forward(g, partial)
     if not isinstance(partial, (np.ndarray, Tensor, np.generic)):
         if partial == 1:
             return g

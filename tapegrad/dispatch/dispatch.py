@@ -460,4 +460,4 @@ def write_step(
 
 def called(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     """Run an operation that was called on Tensors, by its entry if it has one."""
-    return run(op, args, params) if params or op.short is None else op.short(*args)
+    return run(op, args, params) if params or op.entry_point is None else op.entry_point(*args)

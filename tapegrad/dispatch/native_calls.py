@@ -13,7 +13,7 @@ from tapegrad.tensor import Tensor
 
 
 class NativeCalls:
-    """Entry points into compiled code beside `Op.short` and the Tensor's methods.
+    """Entry points into compiled code beside `Op.entry_point` and the Tensor's methods.
 
     One that returns None refuses the call, and Python does it.
     """
@@ -39,7 +39,7 @@ class NativeCalls:
     # a sweep through users' rules: see `native.rule_callbacks`
     resume: Callable[[int, int, int], int] | None
 
-    # told of an operation that has just got its `short`
+    # told of an operation that has just got its `entry_point`
     new_op: Callable[[Op], None] | None
 
     def __init__(self) -> None:

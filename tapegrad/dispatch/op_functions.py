@@ -1,8 +1,8 @@
 """The public functions of elementwise operations, whole reductions and matrix products.
 
-`unary`, `binary` and `matmul` build the public function of an operation, which calls `Op.short`.
-That is a function that goes to `dispatch.run` at first; compiled code takes its place once it is
-available (see `native.install`), and falls back to it.
+`unary`, `binary` and `matmul` build the public function of an operation, which calls its
+`entry_point`.  That is a function that goes to `dispatch.run` at first; compiled code takes its
+place once it is available (see `native.install`), and falls back to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tapegrad.ops.core import NO_PARAMS, Op
 from tapegrad.tape.tape import current
 from tapegrad.tensor import F8, Tensor
 
-# The functions that only call an operation's `short`, and whether their operands are swapped.
+# The functions that only call an operation's entry point, and whether their operands are swapped.
 public: dict[Callable[..., Any], tuple[Op, bool]] = {}
 reductions: set[Op] = set()  # sums and means
 constants: dict[float, np.ndarray] = {}
@@ -86,19 +86,19 @@ def traced(op: Op, given: tuple[Any, ...], params: dict[str, Any], above: int = 
     return found
 
 
-def _set_short(op: Op, short: Callable[..., Any]) -> None:
-    """Give an operation its `short`, which compiled code may take the place of."""
-    op.short = short
+def _set_entry_point(op: Op, function: Callable[..., Any]) -> None:
+    """Give an operation its entry point, which compiled code may take the place of."""
+    op.entry_point = function
     if native_calls.new_op is not None:
         native_calls.new_op(op)
 
 
 def unary(op: Op) -> Callable[[Any], Tensor]:
     """The function `op(input)` for an elementwise operation of one operand."""
-    _set_short(op, lambda input: general(op, input))
+    _set_entry_point(op, lambda input: general(op, input))
 
     def function(input: Any) -> Any:
-        return op.short(input)
+        return op.entry_point(input)
 
     public[function] = op, False
     return function
@@ -106,27 +106,27 @@ def unary(op: Op) -> Callable[[Any], Tensor]:
 
 def binary(op: Op) -> Callable[[Any, Any], Tensor]:
     """The function `op(input, other)` for an elementwise operation of two operands."""
-    _set_short(op, lambda input, other: general(op, input, other))
+    _set_entry_point(op, lambda input, other: general(op, input, other))
     return _of_two(op)
 
 
 def ternary(op: Op) -> None:
     """Give an operation of three operands an entry."""
-    _set_short(op, lambda a, b, c: general(op, a, b, c))
+    _set_entry_point(op, lambda a, b, c: general(op, a, b, c))
 
 
 def _of_two(op: Op) -> Callable[[Any, Any], Any]:
     def function(input: Any, other: Any) -> Any:
-        return op.short(input, other)
+        return op.entry_point(input, other)
 
     public[function] = op, False
     return function
 
 
-def whole(op: Op, short: Callable[[Tensor], Tensor]) -> None:
+def whole(op: Op, function: Callable[[Tensor], Tensor]) -> None:
     """Say how a sum or mean of everything is made."""
     reductions.add(op)
-    _set_short(op, short)
+    _set_entry_point(op, function)
 
 
 def flipped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -143,10 +143,10 @@ def flipped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 def matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
     """The function of products of matrices and vectors."""
 
-    def short(input: Any, other: Any) -> Tensor:
+    def product(input: Any, other: Any) -> Tensor:
         plain = type(other) is np.ndarray or (type(input) is Tensor and type(other) is Tensor)
         found = None if plain else traced(op, (input, other), NO_PARAMS)
         return otherwise(input, other) if found is None else found
 
-    _set_short(op, short)
+    _set_entry_point(op, product)
     return _of_two(op)

@@ -170,13 +170,13 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     tensor([1., 2.])
     """
     if input is not None and condition.__class__ is Tensor and condition._a.dtype.char == "?":
-        return e.where.short(condition, input, other)
+        return e.where.entry_point(condition, input, other)
     c = as_input(condition, "where")
     if input is None and other is None:
         return tuple(wrap(i) for i in np.nonzero(c._a if c._a.ndim else c._a.reshape(1)))
     if c._a.dtype.kind != "b":
         raise RuntimeError(f"`where`: the condition must be boolean, got {c.dtype}")
-    return e.where.short(c, input, other)
+    return e.where.entry_point(c, input, other)
 
 
 @method
@@ -190,7 +190,7 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
     if min is None and max is None:
         raise RuntimeError("`clamp` needs at least one of `min` and `max`")
     op, bounds = clamping(min, max)
-    return op.short(as_input(input, "clamp"), *bounds)  # type: ignore[no-any-return]
+    return op.entry_point(as_input(input, "clamp"), *bounds)  # type: ignore[no-any-return]
 
 
 clip = method(clamp, "clip")
@@ -230,7 +230,7 @@ def addcmul(input: Tensor, tensor1: Operand, tensor2: Operand, *, value: Operand
     if _in_one_pass(value, input, tensor1, tensor2):
         return run(e.addcmul_scaled, (input, tensor1, tensor2, value), {})
     factor = scaled("addcmul", value, tensor1, input, tensor2)
-    return e.addcmul.short(input, factor, tensor2)  # type: ignore[no-any-return]
+    return e.addcmul.entry_point(input, factor, tensor2)  # type: ignore[no-any-return]
 
 
 def _in_one_pass(value: Any, *operands: Any) -> bool:
@@ -248,7 +248,7 @@ def addcdiv(input: Tensor, tensor1: Operand, tensor2: Operand, *, value: Operand
     if _in_one_pass(value, input, tensor1, tensor2):
         return run(e.addcdiv_scaled, (input, tensor1, tensor2, value), {})
     top = numerator(value, tensor1, tensor2, input)
-    return e.addcdiv.short(input, top, tensor2)  # type: ignore[no-any-return]
+    return e.addcdiv.entry_point(input, top, tensor2)  # type: ignore[no-any-return]
 
 
 def numerator(value: Any, tensor1: Any, tensor2: Any, input: Any) -> Any:
@@ -267,7 +267,7 @@ def lerp(input: Tensor, end: Operand, weight: Operand) -> Tensor:
     >>> tg.lerp(tg.tensor(0.0), tg.tensor(10.0), 0.5)
     tensor(5.)
     """
-    return e.lerp.short(input, end, weight)  # type: ignore[no-any-return]
+    return e.lerp.entry_point(input, end, weight)  # type: ignore[no-any-return]
 
 
 def result_type(input: Any, other: Any) -> DType:

@@ -70,7 +70,7 @@ class MaskedElements(NDArrayOperatorsMixin):
 
     def elementwise_op(self, op: Any, args: Any) -> MaskedElements:
         """An operation of which these are an operand."""
-        return self._elementwise(op.short, args, op.name)
+        return self._elementwise(op.entry_point, args, op.name)
 
     def _elementwise(self, function: Any, args: Any, name: str) -> MaskedElements:
         """A function of each element; what has a number of elements does not fit theirs."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.op_functions import matmul as _short
+from tapegrad.dispatch.op_functions import matmul as _function_of
 from tapegrad.functions.arguments import alike, as_input
 from tapegrad.functions.elementwise import mul
 from tapegrad.functions.method_decorators import method
@@ -25,7 +25,7 @@ def _multiply(a: Any, b: Any, name: str, ranks: tuple[int, int] | None) -> Tenso
     if ranks is not None and type(a) is Tensor and type(b) is Tensor:
         p, q = a._a, b._a
         if (p.ndim, q.ndim) == ranks and p.shape[-1] == q.shape[0] and p.dtype is q.dtype:
-            return _matmul.short(a, b)  # type: ignore[no-any-return]
+            return _matmul.entry_point(a, b)  # type: ignore[no-any-return]
     if not isinstance(a, ARRAYS) or not isinstance(b, ARRAYS):
         from tapegrad.functions.sparse import is_sparse, sparse_product
 
@@ -63,7 +63,7 @@ def _ranks(name: str, ranks: tuple[int, int], x: Tensor, y: Tensor) -> RuntimeEr
     )
 
 
-matmul = _short(_matmul, lambda input, other: _multiply(input, other, "matmul", None))
+matmul = _function_of(_matmul, lambda input, other: _multiply(input, other, "matmul", None))
 matmul.__name__ = matmul.__qualname__ = "matmul"
 matmul.__module__ = __name__
 matmul.__doc__ = """The matrix product, batched over leading dimensions.

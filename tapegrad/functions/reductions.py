@@ -74,7 +74,7 @@ def sum(
     if axis is not None or keepdims:
         dim, keepdim = _renamed("sum", dim, keepdim, axis, keepdims)
     if dim is None and dtype is None and not keepdim and type(input) is Tensor:
-        return r.sum.short(input)  # type: ignore[no-any-return]
+        return r.sum.entry_point(input)  # type: ignore[no-any-return]
     return _sum(input, dim, keepdim, dtype)
 
 
@@ -104,7 +104,7 @@ def mean(
     if axis is not None or keepdims:
         dim, keepdim = _renamed("mean", dim, keepdim, axis, keepdims)
     if dim is None and dtype is None and not keepdim and type(input) is Tensor:
-        return r.mean.short(input)  # type: ignore[no-any-return]
+        return r.mean.entry_point(input)  # type: ignore[no-any-return]
     return _mean(input, dim, keepdim, dtype)
 
 

@@ -28,8 +28,8 @@ Call = Callable[..., Tensor | None]
 
 def called_by_rule(op: Op, args: tuple[Any, ...], params: Params) -> Tensor:
     """Run an operation that was called on Tensors."""
-    if op.short is not None and not params:
-        return op.short(*args)  # type: ignore[no-any-return]
+    if op.entry_point is not None and not params:
+        return op.entry_point(*args)  # type: ignore[no-any-return]
     found = None
     if type(args[0]) is Tensor:
         if op.view:
@@ -80,7 +80,7 @@ def _product(a: Tensor, b: Tensor) -> Tensor | None:
     if x.dtype is not y.dtype or x.ndim != 2 or y.ndim != 2 or x.dtype not in (F8, F4):
         return None
     with np.errstate(all="ignore"):
-        found: Tensor = linalg.matmul.short(a, b)
+        found: Tensor = linalg.matmul.entry_point(a, b)
     r = found._a
     return None if math.isnan(np.vdot(r, r)) else found
 

@@ -156,7 +156,7 @@ def kind_of(op: Op) -> int:
 
 def is_native(op: Op) -> bool:
     """Whether an operation may go by the native path."""
-    return op.short is not None and (
+    return op.entry_point is not None and (
         op.kind is not ELEMENTWISE
         or (isinstance(op.forward, Lazy) and len(op.inputs) < 3)
         or bool(loops_of(op))
@@ -171,7 +171,7 @@ def by_kernel(op: Op) -> bool:
     """
     if (
         op.kind is not ELEMENTWISE
-        or op.short is None
+        or op.entry_point is None
         or not rule_codegen.computable(rule_codegen.result(op))
     ):
         return False

@@ -1,8 +1,8 @@
 """Install native operations: operators, methods and functions that CPython calls in C.
 
 `install` puts `native.entry` in the place of the functions in Python that `dispatch.op_functions`
-makes: behind `Op.short`, and as methods of the Tensor.  For each way to call an operation there are
-a few instructions that name it and go on to the one function behind all.
+makes: behind `Op.entry_point`, and as methods of the Tensor.  For each way to call an operation
+there are a few instructions that name it and go on to the one function behind all.
 
 The code is compiled once per machine.  Where that was done the native path is open from the first
 compiled sweep on, or once a tape was full, or after thousands of calls without records; where it
@@ -44,7 +44,7 @@ class NativePath:
         call, custom, sweep = [build.load(name, *_FUNCTIONS[name]) for name in names]
         self.bindings = Bindings()
         self.python: dict[Op, Callable[..., Any]] = {}
-        self.short: dict[Op, Callable[..., Any]] = {}
+        self.entry_points: dict[Op, Callable[..., Any]] = {}
         methods = {
             name: (function, *op_functions.public[function])
             for name, function in vars(Tensor).items()
@@ -74,15 +74,15 @@ class NativePath:
     def learn(self, op: Op) -> None:
         """Make the way in to an operation, if it may go by the native path."""
         if is_native(op):
-            self.python[op] = op.short
-            self.bindings.learn(op, op.short)
+            self.python[op] = op.entry_point
+            self.bindings.learn(op, op.entry_point)
             given = token(kind_of(op), op.code)
-            self.short[op] = self._builtin(f"builtin{len(op.inputs)}", op.name, given)
+            self.entry_points[op] = self._builtin(f"builtin{len(op.inputs)}", op.name, given)
 
     def take(self, op: Op) -> None:
         """Have an operation go by compiled code that has come after the others."""
         self.learn(op)
-        op.short = self.short.get(op, op.short)
+        op.entry_point = self.entry_points.get(op, op.entry_point)
 
     def _called(self, name: str) -> Callable[..., Any]:
         """A compiled function that returns an object."""
@@ -111,8 +111,8 @@ class NativePath:
         for op in by_code:
             if op not in self.python:
                 self.learn(op)
-        for op, short in self.short.items():
-            op.short = short
+        for op, function in self.entry_points.items():
+            op.entry_point = function
         native_calls.new_op = self.take
         native_calls.view = self.view
         native_calls.planned = self.planned
@@ -126,8 +126,8 @@ class NativePath:
 
     def close(self) -> None:
         """Have operations go by functions in Python again."""
-        for op, short in self.python.items():
-            op.short = short
+        for op, function in self.python.items():
+            op.entry_point = function
         native_calls.close()
         native_calls.view = views.viewed
         for name, (function, _) in self.methods.items():

@@ -30,7 +30,7 @@ def _applied(op: Op, input: Any, inplace: bool, *settings: float) -> Tensor:
     """A row on the input, or in its place."""
     if inplace:
         return run_inplace(op, (input, *settings), {}, input)
-    return op.short(input, *settings)  # type: ignore[no-any-return]
+    return op.entry_point(input, *settings)  # type: ignore[no-any-return]
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:

@@ -179,7 +179,7 @@ def binary_cross_entropy_with_logits(
         losses = _bce_logits(input, target)
     else:
         # -t log s(x) - (1 - t) log s(-x), where -log s(x) = log(1 + exp(-x))
-        below = e.softplus.short(-input)
+        below = e.softplus.entry_point(-input)
         losses = (1 - target) * input + below * (1 + (pos_weight - 1) * target)
     return reduced(losses if weight is None else losses * weight, how)
 
@@ -318,7 +318,7 @@ def soft_margin_loss(
     tensor(0.6931)
     """
     how = chosen(reduction, "soft_margin_loss", size_average, reduce)
-    return reduced(e.softplus.short(-target * input), how)
+    return reduced(e.softplus.entry_point(-target * input), how)
 
 
 def triplet_margin_loss(
@@ -396,6 +396,6 @@ def cosine_embedding_loss(
             f"shapes {a._a.shape}, {b._a.shape} and {t._a.shape}"
         )
     lengths = (sum(square(a), -1) + 1e-12) * (sum(square(b), -1) + 1e-12)
-    cosine = sum(a * b, -1) / e.sqrt.short(lengths)
+    cosine = sum(a * b, -1) / e.sqrt.entry_point(lengths)
     losses = where(eq(t, 1), 1 - cosine, 0.0)
     return reduced(losses + where(eq(t, -1), clamp(cosine - margin, min=0.0), 0.0), how)

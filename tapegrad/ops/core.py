@@ -98,6 +98,7 @@ class Op(Facets):
 
     __slots__ = (
         "code",
+        "entry_point",
         "exact",
         "formulas",
         "forward",
@@ -110,7 +111,6 @@ class Op(Facets):
         "name",
         "named",
         "saves",
-        "short",
         "variadic",
         "view",
     )
@@ -143,7 +143,7 @@ class Op(Facets):
         self.named = grad_name
         self.view = view
         self.variadic = variadic
-        self.short: Any = None  # its entry, by `dispatch.op_functions`, then `native.install`
+        self.entry_point: Any = None  # set by `dispatch.op_functions`, then `native.install`
         for facet, value in facets.items():
             setattr(self, facet, value)
         if kind == LINEAR and not self.complex:

@@ -239,14 +239,14 @@ def _exchanged(profiler: profile) -> Iterator[None]:
         for holder, name, value in _replacements(profiler):
             undo.callback(setattr, holder, name, getattr(holder, name))
             setattr(holder, name, value)
-        shorts = {op: op.short for op in by_code if op.short is not None}
-        undo.callback(_restore_shorts, shorts)
+        entry_points = {op: op.entry_point for op in by_code if op.entry_point is not None}
+        undo.callback(_restore, entry_points)
 
         def new_op(op: Op) -> None:
-            shorts[op] = op.short
-            op.short = _timed_short(profiler, op)
+            entry_points[op] = op.entry_point
+            op.entry_point = _timed_entry_point(profiler, op)
 
-        for op in [*shorts]:
+        for op in [*entry_points]:
             new_op(op)
         native_calls.new_op = new_op
         compile_stages.listen(profiler.compiled)
@@ -260,19 +260,19 @@ def _restore_mode(tape: Tape) -> None:
     tape.set_mode()
 
 
-def _restore_shorts(shorts: dict[Op, Any]) -> None:
-    for op, short in shorts.items():
-        op.short = short
+def _restore(entry_points: dict[Op, Any]) -> None:
+    for op, function in entry_points.items():
+        op.entry_point = function
 
 
-def _timed_short(profiler: profile, op: Op) -> Callable[..., Any]:
+def _timed_entry_point(profiler: profile, op: Op) -> Callable[..., Any]:
     """What is called for an operation on Tensors: the general path, or what leads there."""
-    short = op.short
+    untimed = op.entry_point
 
     def general(*args: Any) -> Any:
         return _run(op, tuple(map(as_operand, args)), {})
 
-    work = general if op.kind is ELEMENTWISE else short
+    work = general if op.kind is ELEMENTWISE else untimed
     return lambda *args: profiler.timed(FORWARD, op.name, work, *args)
 
 

@@ -154,7 +154,7 @@ def test_an_operation_that_changes_its_input_is_caught(monkeypatch):
 
     case = Case(op, Sample("", values((3,))), F8)
     checks.check_record(case)
-    monkeypatch.setattr(op, "short", None)  # which holds on to the forward
+    monkeypatch.setattr(op, "entry_point", None)  # which holds on to the forward
     op.forward = greedy
     try:
         caught(checks.check_record, case)

@@ -57,7 +57,7 @@ def operand(op, look, how, dtype, seed=0):
 
 @pytest.mark.parametrize("op", UNARY, ids=lambda op: op.name)
 def test_unary_operations(op, dtype):
-    op.short(tapegrad.tensor(0.5))
+    op.entry_point(tapegrad.tensor(0.5))
     loaded(op, dtype)
     for look, how in zip(LOOKS, itertools.cycle(PLACES)):
         assert_alike(op, (operand(op, look, how, dtype),))
@@ -65,7 +65,7 @@ def test_unary_operations(op, dtype):
 
 @pytest.mark.parametrize("op", BINARY, ids=lambda op: op.name)
 def test_binary_operations(op, dtype):
-    op.short(tapegrad.tensor(0.5), tapegrad.tensor(0.5))
+    op.entry_point(tapegrad.tensor(0.5), tapegrad.tensor(0.5))
     loaded(op, dtype)
     for look, how in zip(LOOKS, itertools.cycle(PLACES)):
         x, y = operand(op, look, how, dtype), operand(op, look, "constant", dtype, 1)
@@ -94,7 +94,7 @@ def test_they_are_taken_and_lie_as_numpy_lays_them(name, look, natively):
     array = np.random.default_rng(0).uniform(0.5, 1.5, (4, 4))
     x = LOOKS[look](tapegrad.tensor(array, requires_grad=True))
     other = LOOKS[look](tapegrad.tensor(array.T.copy()))
-    found = natively(op.short, *(x, other)[: len(op.inputs)])
+    found = natively(op.entry_point, *(x, other)[: len(op.inputs)])
     like = np.exp(x.detach().numpy())
     assert [s // found._a.itemsize for s in found._a.strides] == [s // 8 for s in like.strides]
 
@@ -120,7 +120,7 @@ def test_any_layouts(data):
     x.requires_grad_()
     for op, args in itertools.product([table["sub"], table["hypot"]], [(x, y), (y, x)]):
         assert_alike(op, args)
-        found, general = op.short(*args)._a, op_functions.general(op, *args)._a
+        found, general = op.entry_point(*args)._a, op_functions.general(op, *args)._a
         for n, step, expected in zip(general.shape, found.strides, general.strides):
             assert n == 1 or step == expected
     assert_alike(table["exp"], (x,))
@@ -132,7 +132,7 @@ def test_broadcasts_that_no_word_tells(natively):
     z = tapegrad.ones(2, 1, 1)
     for args in ((x, y), (y, x), (y, z), (x[:, :1], y)):
         assert_alike(table["mul"], args)
-        assert natively(table["mul"].short, *args).shape == np.broadcast_shapes(
+        assert natively(table["mul"].entry_point, *args).shape == np.broadcast_shapes(
             *[arg.shape for arg in args]
         )
     (grad,) = tapegrad.autograd.grad((x * y).sum(), x)
@@ -152,12 +152,12 @@ def test_arrays(natively):
         for op in (table["mul"], table["sub"]):
             assert_alike(op, (x, array))
             assert_alike(op, (array, x))
-            natively(op.short, x, array)
+            natively(op.entry_point, x, array)
     assert_alike(table["matmul"], (x, np.arange(4.0)))
     assert_alike(table["mul"], (x, np.arange(4.0, dtype="f")))
     assert_alike(table["mul"], (x, np.arange(4)))
     kept = np.arange(4.0)
-    y = natively(table["mul"].short, x, kept)
+    y = natively(table["mul"].entry_point, x, kept)
     kept.shape = (2, 2)  # of the caller's header; the record has one of its own
     (grad,) = tapegrad.autograd.grad(y.sum(), x)
     assert grad.tolist() == [[0.0, 1.0, 2.0, 3.0]] * 3
@@ -197,5 +197,5 @@ def test_views_that_were_made_under_no_grad(natively):
     x = tapegrad.tensor(np.arange(6.0).reshape(2, 3), requires_grad=True)
     with tapegrad.no_grad():
         turned = x.t()
-        assert natively(table["mul"].short, turned, 2.0).tolist() == [[0, 6], [2, 8], [4, 10]]
-    assert not natively(table["mul"].short, turned, 2.0).requires_grad
+        assert natively(table["mul"].entry_point, turned, 2.0).tolist() == [[0, 6], [2, 8], [4, 10]]
+    assert not natively(table["mul"].entry_point, turned, 2.0).requires_grad

@@ -61,7 +61,7 @@ def assert_alike(op, args):
     """Both ways give the same, to the last bit if by NumPy's loops, and write and keep the same."""
     if len(current.tape) > MIN_CAPACITY - 200:
         current.tape.reclaim()  # or it comes between the two, and numbers the leaves anew
-    ways = install.installed.python[op], op.short
+    ways = install.installed.python[op], op.entry_point
     (a, record, entry, debt), (b, record_, entry_, debt_) = (outcome(f, args) for f in ways)
     assert type(b) is Tensor
     if by_kernel(op) or a._a.dtype.kind == "c":  # whose loops depend on how elements lie
@@ -119,7 +119,7 @@ PAIRS = [
 
 @pytest.mark.parametrize("op", UNARY, ids=lambda op: op.name)
 def test_unary_operations(op, dtype):
-    op.short(tapegrad.tensor(0.5))  # whoever is first may go by SciPy's import
+    op.entry_point(tapegrad.tensor(0.5))  # whoever is first may go by SciPy's import
     loaded(op, dtype)
     for shape, how in itertools.product(SHAPES, PLACES):
         assert_alike(op, (placed(values(op, shape, 0, dtype), how),))
@@ -127,7 +127,7 @@ def test_unary_operations(op, dtype):
 
 @pytest.mark.parametrize("op", BINARY, ids=lambda op: op.name)
 def test_binary_operations(op, dtype):
-    op.short(tapegrad.tensor(0.5), tapegrad.tensor(0.5))
+    op.entry_point(tapegrad.tensor(0.5), tapegrad.tensor(0.5))
     loaded(op, dtype)
     for (first, second), hows in zip(PAIRS, itertools.cycle(itertools.product(PLACES, PLACES))):
         a = placed(values(op, first, 0, dtype), hows[0])
@@ -197,11 +197,11 @@ def test_conditions_that_the_native_path_does_not_take():
         assert_alike(where, (condition, x, 0.0))
     assert_alike(where, (tapegrad.ones(2, 3).numpy() > 0, x, 0.0))
     with pytest.raises(RuntimeError, match="do not broadcast"):
-        where.short(tapegrad.ones(2) > 0, x, 0.0)
+        where.entry_point(tapegrad.ones(2) > 0, x, 0.0)
     with pytest.raises(RuntimeError, match="must be boolean"):
         tapegrad.where(tapegrad.ones(2, 3), x, 0.0)
     with pytest.raises(TypeError, match="an operand must be"):
-        where.short(x.detach() > 0, x, "a")
+        where.entry_point(x.detach() > 0, x, "a")
 
 
 def test_loops_of_three_operands_come_when_they_were_called_for():
@@ -211,7 +211,7 @@ def test_loops_of_three_operands_come_when_they_were_called_for():
     install.installed.bindings.learn(clamp, install.installed.python[clamp])
     x = tapegrad.tensor([-1.0, 0.5, 2.0])
     for _ in range(call_plans.MANY):
-        assert clamp.short(x, 0.0, 1.0).tolist() == [0.0, 0.5, 1.0]
+        assert clamp.entry_point(x, 0.0, 1.0).tolist() == [0.0, 0.5, 1.0]
     assert row[OpRow.kernels + 6] > 0
     assert row[OpRow.kernels] < 0
     assert_alike(clamp, (x, 0.0, 1.0))
@@ -228,9 +228,9 @@ def test_any_two_shapes(data):
         expected = np.broadcast_shapes(a, b)
     except ValueError:
         with pytest.raises(RuntimeError, match="do not broadcast"):
-            op.short(x, y)
+            op.entry_point(x, y)
     else:
-        assert op.short(x, y).shape == expected
+        assert op.entry_point(x, y).shape == expected
         assert_alike(op, (x, y))
 
 
@@ -241,7 +241,7 @@ def test_a_column_and_a_row_are_neither_of_the_results_shape(name, dtype):
     column, row = [tapegrad.tensor(rng.random(n).astype(dtype)) for n in (3, 4)]
     column.requires_grad_()
     for x, y in ((column[:, None], row), (row, column[:, None]), (column[:, None], row[None])):
-        assert op.short(x, y).shape == (3, 4)
+        assert op.entry_point(x, y).shape == (3, 4)
         assert_alike(op, (x, y))
     lines = install.installed.bindings.broadcasts
     known = shape_table.number((3, 4))
@@ -503,7 +503,7 @@ def test_opening_and_closing(native):
     native.close()
     try:
         assert inspect.isfunction(Tensor.exp)
-        assert inspect.isfunction(table["exp"].short)
+        assert inspect.isfunction(table["exp"].entry_point)
         by_python = (x.exp() * 2.0).tolist()
     finally:
         native.open()

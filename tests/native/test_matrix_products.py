@@ -48,7 +48,7 @@ def test_matrix_products_of_any_layout(dtype):
         (a[:, 0], a),
     ):
         assert_alike(op, (x, y))
-        (op.short(x, y) * 2.0).sum().backward()
+        (op.entry_point(x, y) * 2.0).sum().backward()
 
 
 def test_products_of_batches_of_any_layout(dtype):
@@ -62,7 +62,7 @@ def test_products_of_batches_of_any_layout(dtype):
         (b[:, 1], turned), (a.permute(3, 0, 1, 2), a.permute(3, 0, 2, 1)),
     ):  # fmt: skip
         assert_alike(op, (x, y))
-        (op.short(x, y) * 2.0).sum().backward()
+        (op.entry_point(x, y) * 2.0).sum().backward()
 
 
 @pytest.mark.parametrize("right", [(7, 1), (7, 3)])

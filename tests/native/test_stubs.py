@@ -35,7 +35,7 @@ x = tg.ones(3, requires_grad=True)
 x.sum().backward()
 import tapegrad.nn.functional
 from tapegrad.ops.families import table
-print(*[type(table[name].short).__name__ for name in ("exp", "silu", "elu")])
+print(*[type(table[name].entry_point).__name__ for name in ("exp", "silu", "elu")])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["builtin_function_or_method"] * 3

@@ -42,7 +42,7 @@ def test_rows_that_come_after_native_code_was_installed_go_by_it():
         "from tapegrad.ops.core import table; print('silu' in table)\n"
         "x = tg.tensor([0.0], requires_grad=True)\n"
         "y = tg.nn.functional.silu(x); y.backward()\n"
-        "print(type(table['silu'].short).__name__, x.grad.item())"
+        "print(type(table['silu'].entry_point).__name__, x.grad.item())"
     )
     assert run(code) == ["False", "builtin_function_or_method", "0.5"]
 

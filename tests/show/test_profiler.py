@@ -119,7 +119,7 @@ def state():
     functions = dispatch.run, dispatch.run_constant, inplace.run_inplace, views.make_view
     return (
         [f.__code__ for f in functions],
-        [op.short for op in by_code],
+        [op.entry_point for op in by_code],
         [getattr(native_calls, name, None) for name in NativeCalls.__slots__],
         [vars(Sweep)["_step"], vars(Sweep)["_run_compiled"], vars(Jitted)["__call__"]],
         [vars(tg.Tensor)[name] for name in ("exp", "__add__", "__mul__", "sum")],

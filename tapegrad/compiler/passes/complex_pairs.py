@@ -293,7 +293,7 @@ class OnPairs(Op):
         self.name, self.kind, self.code = f"{op.name} of pairs", CUSTOM, op.code
         self.inputs, self.formulas, self.saves = op.inputs, op.formulas, op.saves
         self.moving = self.exact = (False,) * count
-        self.named, self.short = op.named, None
+        self.named, self.entry_point = op.named, None
         self.view = self.variadic = self.multilinear = self.jointly_linear = self.keeps = False
 
         def forward(*args: np.ndarray, **params: Any) -> Any:
