@@ -39,59 +39,47 @@ PAST_THREE = -4.0, 4.0
 _erf, _expit = Lazy("erf"), sigmoid.forward
 
 
-def _prelu(x: Any, weight: Any, out: Any = None) -> Any:
+def _prelu(x: Any, weight: Any) -> Any:
     return np.asarray(np.where(x > 0, x, x * weight))
 
 
-def _elu(x: Any, alpha: Any, out: Any = None) -> Any:
-    return np.asarray(np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))))
-
-
-def _selu(x: Any, out: Any = None) -> Any:
+def _selu(x: Any) -> Any:
     low = (SELU_SCALE * SELU_ALPHA) * np.expm1(np.minimum(x, 0))
     return np.asarray(np.where(x > 0, SELU_SCALE * x, low))
 
 
-def _hardtanh(x: Any, low: Any, high: Any, out: Any = None) -> Any:
-    return np.asarray(np.minimum(np.maximum(x, low), high))
-
-
-def _hardshrink(x: Any, lambd: Any, out: Any = None) -> Any:
-    return np.asarray(np.where(np.abs(x) <= lambd, np.zeros((), x.dtype), x))
-
-
-def _softshrink(x: Any, lambd: Any, out: Any = None) -> Any:
+def _softshrink(x: Any, lambd: Any) -> Any:
     shrunk = np.where(x < 0, x + lambd, x - lambd)
     return np.asarray(np.where(np.abs(x) <= lambd, np.zeros((), x.dtype), shrunk))
 
 
-def _hardsigmoid(x: Any, out: Any = None) -> Any:
+def _hardsigmoid(x: Any) -> Any:
     y = np.add(x, 3.0, out=...)
     np.minimum(np.maximum(y, 0.0, out=y), 6.0, out=y)
     return np.divide(y, 6.0, out=y)
 
 
-def _hardswish(x: Any, out: Any = None) -> Any:
+def _hardswish(x: Any) -> Any:
     y = _hardsigmoid(x)
     return np.multiply(x, y, out=y)
 
 
-def _silu(x: Any, out: Any = None) -> Any:
+def _silu(x: Any) -> Any:
     y = _expit(x, out=...)
     return np.multiply(x, y, out=y)
 
 
-def _mish(x: Any, out: Any = None) -> Any:
+def _mish(x: Any) -> Any:
     y = np.logaddexp(x, np.zeros((), x.dtype), out=...)
     return np.multiply(x, np.tanh(y, out=y), out=y)
 
 
-def _log_sigmoid(x: Any, out: Any = None) -> Any:
+def _log_sigmoid(x: Any) -> Any:
     y = np.negative(x, out=...)
     return np.negative(np.logaddexp(y, np.zeros((), x.dtype), out=y), out=y)
 
 
-def _gelu(x: Any, out: Any = None) -> Any:
+def _gelu(x: Any) -> Any:
     y = np.multiply(x, ROOT_HALF, out=...)
     y = _erf(y, out=y)
     y += 1.0
@@ -99,7 +87,7 @@ def _gelu(x: Any, out: Any = None) -> Any:
     return np.multiply(x, y, out=y)
 
 
-def _gelu_tanh(x: Any, out: Any = None) -> Any:
+def _gelu_tanh(x: Any) -> Any:
     y = np.multiply(x, x, out=...)
     y *= GELU * CUBIC
     y += GELU
@@ -134,7 +122,9 @@ prelu = elementwise(
     singular="The derivative at 0 is the weight.",
 )
 elu = elementwise(
-    "elu", _elu, x=lambda x, alpha, y: where(le(x, 0), y + alpha, 1), alpha=SETTING,
+    "elu",
+    lambda x, alpha: np.asarray(np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))),
+    x=lambda x, alpha, y: where(le(x, 0), y + alpha, 1), alpha=SETTING,
     scalar="select({0} > zero, {0}, {1} * vmath.expm1({0}))", to_float=True, ordered=True,
     loop="f8 f4", singular="The derivative at 0 is alpha.",
 )
@@ -147,13 +137,17 @@ selu = elementwise(
 )
 # Unlike that of `clamp` its gradient does not pass at the bounds.
 hardtanh = elementwise(
-    "hardtanh", _hardtanh, x=lambda x, low, high: where(le(x, low), 0, where(ge(x, high), 0, 1)),
+    "hardtanh",
+    lambda x, low, high: np.asarray(np.minimum(np.maximum(x, low), high)),
+    x=lambda x, low, high: where(le(x, low), 0, where(ge(x, high), 0, 1)),
     exact=("x",),
     low=SETTING, high=SETTING, scalar="vmath.clamp({0}, {1}, {2})", ordered=True, loop="f8 f4",
     singular="The derivative at the bounds is 0.",
 )
 hardshrink = elementwise(
-    "hardshrink", _hardshrink, x=lambda x, lambd: where(le(abs_(x), lambd), 0, 1), lambd=SETTING,
+    "hardshrink",
+    lambda x, lambd: np.asarray(np.where(np.abs(x) <= lambd, np.zeros((), x.dtype), x)),
+    x=lambda x, lambd: where(le(abs_(x), lambd), 0, 1), lambd=SETTING,
     exact=("x",),
     domain=(REAL, (0.3, 0.6)), scalar="select(abs({0}) <= {1}, zero, {0})", to_float=True,
     ordered=True, loop="f8 f4", singular="The derivative at the ends is 0.",

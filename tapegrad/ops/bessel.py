@@ -22,20 +22,11 @@ NEAR_SPHERICAL = 0.75
 SPHERICAL = tuple((-1.0) ** (k + 1) * (2 * k + 2) / math.factorial(2 * k + 3) for k in range(9))
 
 
-def _j1_slope(x: Any, y: Any) -> Any:
-    # J1(x) is -i * I1(i * x): the series of I1' with alternating signs.
-    return where(lt(abs_(x), NEAR_I1), series(-(x * x), I1), bessel_j0(x) - y / x)
-
-
-def _spherical(x: Any, out: Any = None) -> Any:
+def _spherical(x: Any) -> Any:
     with np.errstate(invalid="ignore"):
         y = np.divide(np.sin(x), x, out=np.ones_like(x), where=x != 0)
     y[np.isinf(x)] = 0
     return y
-
-
-def _spherical_form(x: Any) -> Any:
-    return where(eq(x, 0), 1.0, where(eq(abs_(x), math.inf), 0.0, sin(x) / x))
 
 
 def _spherical_slope(x: Any, y: Any) -> Any:
@@ -45,21 +36,14 @@ def _spherical_slope(x: Any, y: Any) -> Any:
 _airy = Lazy("airy")
 
 
-def _ai(x: Any, out: Any = None) -> Any:
-    return np.asarray(_airy(x)[0])
-
-
-def _ai_slope(x: Any, out: Any = None) -> Any:
-    return np.asarray(_airy(x)[1])
-
-
 # fmt: off
 bessel_j0: Op = elementwise("bessel_j0", Lazy("j0"), x=lambda x: -bessel_j1(x),
                             to_float=True, in_c=True,
                             doc="The Bessel function of the first kind, order 0.",
                             namespace="special",
                             example=("tg.special.bessel_j0(tg.tensor(0.0))", "tensor(1.)"))
-bessel_j1: Op = elementwise("bessel_j1", Lazy("j1"), x=_j1_slope,
+bessel_j1: Op = elementwise("bessel_j1", Lazy("j1"),
+    x=lambda x, y: where(lt(abs_(x), NEAR_I1), series(-(x * x), I1), bessel_j0(x) - y / x),
                             to_float=True, in_c=True,
                             doc="The Bessel function of the first kind, order 1.",
                             namespace="special",
@@ -111,15 +95,20 @@ scaled_modified_bessel_k1: Op = elementwise(
 )
 spherical_bessel_j0 = elementwise(
     "spherical_bessel_j0", _spherical, x=_spherical_slope,
-    to_float=True, decomposition=_spherical_form,
+    to_float=True,
+    decomposition=lambda x: where(eq(x, 0), 1.0, where(eq(abs_(x), math.inf), 0.0, sin(x) / x)),
     doc="The spherical Bessel function of the first kind, order 0: sin(x) / x; 1 at 0.",
     namespace="special",
     example=("tg.special.spherical_bessel_j0(tg.tensor(0.0))", "tensor(1.)"),
 )
-airy_ai: Op = elementwise("airy_ai", _ai, x=lambda x: airy_ai_slope(x), to_float=True,
+airy_ai: Op = elementwise("airy_ai",
+    lambda x: np.asarray(_airy(x)[0]),
+    x=lambda x: airy_ai_slope(x), to_float=True,
                           doc="The Airy function Ai, which solves y'' = x * y and falls to 0.",
                           namespace="special",
                           example=("tg.special.airy_ai(tg.tensor(0.0))", "tensor(0.3550)"))
-airy_ai_slope: Op = elementwise("airy_ai_slope", _ai_slope, x=lambda x: x * airy_ai(x),
+airy_ai_slope: Op = elementwise("airy_ai_slope",
+    lambda x: np.asarray(_airy(x)[1]),
+    x=lambda x: x * airy_ai(x),
                                 to_float=True)
 # fmt: on

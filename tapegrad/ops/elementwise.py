@@ -55,7 +55,7 @@ class Composed:
         self.steps = steps
         self.zero = any("0" in names for _, names in steps)
 
-    def __call__(self, *args: Any, out: Any = None) -> Any:
+    def __call__(self, *args: Any) -> Any:
         values = dict(zip("ab", args, strict=False))
         if self.zero:
             values["0"] = _zero(args[0])
@@ -66,7 +66,7 @@ class Composed:
 
 
 @wraps(np.logaddexp, assigned=())
-def added_exponents(a: Any, b: Any, out: Any = None) -> Any:
+def added_exponents(a: Any, b: Any) -> Any:
     """log(exp(a) + exp(b)); of complex numbers by the larger real part.
 
     >>> import numpy as np
@@ -82,11 +82,11 @@ def added_exponents(a: Any, b: Any, out: Any = None) -> Any:
         return np.asarray(np.where(top.real == -np.inf, top, top + np.log1p(np.exp(low - top))))
 
 
-def _where(condition: Any, a: Any, b: Any, out: Any = None) -> Any:
+def _where(condition: Any, a: Any, b: Any) -> Any:
     return np.asarray(np.where(condition, a, b))
 
 
-def _strong(a: Any, b: Any, out: Any = None) -> Any:
+def _strong(a: Any, b: Any) -> Any:
     product = np.multiply(a, b, out=...)
     if _has_nan(product):  # perhaps of a zero and an infinity
         with np.errstate(all="ignore"):
@@ -94,7 +94,7 @@ def _strong(a: Any, b: Any, out: Any = None) -> Any:
     return product
 
 
-def _exact(w: Any, d: Any, out: Any = None) -> Any:
+def _exact(w: Any, d: Any) -> Any:
     product = np.multiply(w, d, out=...)
     if _has_nan(product):
         with np.errstate(all="ignore"):
@@ -135,7 +135,7 @@ def _acosh_root(x: Any) -> Any:
     return sqrt(x - 1) * sqrt(x + 1) if is_complex(x) else sqrt(x * x - 1)
 
 
-def _angle(x: Any, out: Any = None) -> Any:
+def _angle(x: Any) -> Any:
     if x.dtype.kind == "c":
         return np.asarray(np.arctan2(x.imag, x.real))
     return np.where(np.isnan(x), x, np.where(x < 0, x.dtype.type(np.pi), x.dtype.type(0)))
@@ -151,26 +151,6 @@ def _angle_partial(x: Any) -> Any:
 
 def _zero(x: Any) -> Any:
     return np.zeros((), x.dtype)
-
-
-def _addcmul(a: Any, b: Any, c: Any, out: Any = None) -> Any:
-    return np.asarray(a + b * c)
-
-
-def _addcdiv(a: Any, b: Any, c: Any, out: Any = None) -> Any:
-    return np.asarray(a + b / c)
-
-
-def _addcmul_scaled(a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
-    return np.asarray(a + value * b * c)
-
-
-def _addcdiv_scaled(a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
-    return np.asarray(a + value * b / c)
-
-
-def _lerp(a: Any, b: Any, c: Any, out: Any = None) -> Any:
-    return np.asarray(a + c * (b - a))
 
 
 def _per_square(part: Any, a: Any, b: Any) -> Any:
@@ -557,7 +537,7 @@ clamp_max = elementwise("clamp_max", np.minimum, x=lambda x, hi: where(le(x, hi)
                         ordered=True, loop="f8 f4",
                         singular="The gradient passes at the bound.")
 clamp = elementwise(
-    "clamp", lambda x, lo, hi, out=None: np.minimum(np.maximum(x, lo), hi, out=...),
+    "clamp", lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi, out=...),
     x=lambda x, lo, hi: where(mul(ge(x, lo), le(x, hi)), 1, 0),
     lo=lambda x, lo, hi: where(mul(lt(x, lo), lt(lo, hi)), 1, 0),
     hi=lambda x, lo, hi: where(gt(x, hi), 1, where(lt(hi, lo), 1, 0)), exact=("x", "lo", "hi"),
@@ -570,19 +550,27 @@ where: Op = elementwise(
     b=lambda condition: where(condition, 0, 1), exact=("a", "b"), jointly_linear=True,
     complex=ANALYTIC, scalar="select({0}, {1}, {2})", kinds="fib", loop="f8 f4",
 )
-addcmul = elementwise("addcmul", _addcmul, a=lambda: 1, b=lambda c: c, c=lambda b: b,
+addcmul = elementwise("addcmul",
+    lambda a, b, c: np.asarray(a + b * c),
+    a=lambda: 1, b=lambda c: c, c=lambda b: b,
                       complex=ANALYTIC, scalar="{0} + {1} * {2}", kinds="fi", loop="f8 f4")
-addcdiv = elementwise("addcdiv", _addcdiv, a=lambda: 1, b=lambda c: 1 / c,
+addcdiv = elementwise("addcdiv",
+    lambda a, b, c: np.asarray(a + b / c),
+    a=lambda: 1, b=lambda c: 1 / c,
                       c=lambda b, c: -b / (c * c), domain=POSITIVE,
                       complex=ANALYTIC, scalar="{0} + {1} / {2}", loop="f8 f4")
 # The last of four operands is handed to kernels where the result is elsewhere: it is not read here.
 addcmul_scaled = elementwise(
-    "addcmul_scaled", _addcmul_scaled, a=lambda: 1, b=lambda c, value: value * c,
+    "addcmul_scaled",
+    lambda a, b, c, value: np.asarray(a + value * b * c),
+    a=lambda: 1, b=lambda c, value: value * c,
     c=lambda b, value: value * b, value=SCALES, grad_name="Addcmul",
     complex=ANALYTIC, scalar="{0} + {3} * {1} * {2}", kinds="fi", loop="f8 f4",
 )
 addcdiv_scaled = elementwise(
-    "addcdiv_scaled", _addcdiv_scaled, a=lambda: 1, b=lambda c, value: value / c,
+    "addcdiv_scaled",
+    lambda a, b, c, value: np.asarray(a + value * b / c),
+    a=lambda: 1, b=lambda c, value: value / c,
     c=lambda b, c, value: -(value * b) / (c * c), value=SCALES, grad_name="Addcdiv",
     domain=POSITIVE,
     complex=ANALYTIC, scalar="{0} + {3} * {1} / {2}", loop="f8 f4",
@@ -592,6 +580,8 @@ squared_difference = elementwise(
     a=lambda a, b: 2 * (a - b), b=lambda a, b: 2 * (b - a), grad_name="MseLoss",
     scalar="({0} - {1}) * ({0} - {1})", kinds="fi", ordered=True, loop="f8 f4",
 )
-lerp = elementwise("lerp", _lerp, a=lambda c: 1 - c, b=lambda c: c, c=lambda a, b: b - a,
+lerp = elementwise("lerp",
+    lambda a, b, c: np.asarray(a + c * (b - a)),
+    a=lambda c: 1 - c, b=lambda c: c, c=lambda a, b: b - a,
                    complex=ANALYTIC, scalar="{0} + {2} * ({1} - {0})", kinds="fi", loop="f8 f4")
 # fmt: on

@@ -136,7 +136,7 @@ def _parameters(*operands: Any) -> tuple[list[Array], Any]:
     return list(np.broadcast_arrays(*[np.asarray(x, np.float64) for x in operands])), kind
 
 
-def _gamma_log_slope(a: Any, x: Any, out: Any = None) -> Any:
+def _gamma_log_slope(a: Any, x: Any) -> Any:
     (a, x), kind = _parameters(a, x)
     with np.errstate(all="ignore"):
         valid = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
@@ -166,12 +166,12 @@ def _beta_slope(a: Array, b: Array, x: Array, y: Array) -> Array:
         return _by_cases((a, b, x, y, log_x), valid, cases)
 
 
-def _beta_logit_slope_a(a: Any, b: Any, x: Any, out: Any = None) -> Any:
+def _beta_logit_slope_a(a: Any, b: Any, x: Any) -> Any:
     (a, b, x), kind = _parameters(a, b, x)
     return _beta_slope(a, b, x, 1 - x).astype(kind)
 
 
-def _beta_logit_slope_b(a: Any, b: Any, x: Any, out: Any = None) -> Any:
+def _beta_logit_slope_b(a: Any, b: Any, x: Any) -> Any:
     (a, b, x), kind = _parameters(a, b, x)
     return -_beta_slope(b, a, 1 - x, x).astype(kind)
 

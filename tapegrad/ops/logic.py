@@ -34,14 +34,6 @@ def falsehood(x: Any) -> Any:
     return eq(x, np.zeros((), x.dtype.numpy))
 
 
-def _isinf_form(x: Any) -> Any:
-    return eq(abs_(x), math.inf) if x.dtype.is_floating_point else ne(x, x)
-
-
-def _isfinite_form(x: Any) -> Any:
-    return lt(abs_(x), math.inf) if x.dtype.is_floating_point else eq(x, x)
-
-
 # fmt: off
 logical_and = _of_two(
     np.logical_and, TRUTH, doc="Whether both are true.",
@@ -63,10 +55,14 @@ logical_not: Op = custom("logical_not", np.logical_not, x=TRUTH, inplace=True,
 isnan: Op = custom("isnan", np.isnan, x=TRUTH, decomposition=lambda x: ne(x, x), kinds="b",
                    doc="Whether elements are NaN.",
                    example=("tg.isnan(tg.tensor(tg.nan))", "tensor(True)"))
-isinf: Op = custom("isinf", np.isinf, x=TRUTH, decomposition=_isinf_form, kinds="b",
+isinf: Op = custom("isinf", np.isinf, x=TRUTH,
+    decomposition=lambda x: eq(abs_(x), math.inf) if x.dtype.is_floating_point else ne(x, x),
+    kinds="b",
                    doc="Whether elements are infinite.",
                    example=("tg.isinf(tg.tensor(1.0))", "tensor(False)"))
-isfinite: Op = custom("isfinite", np.isfinite, x=TRUTH, decomposition=_isfinite_form, kinds="b",
+isfinite: Op = custom("isfinite", np.isfinite, x=TRUTH,
+    decomposition=lambda x: lt(abs_(x), math.inf) if x.dtype.is_floating_point else eq(x, x),
+    kinds="b",
                       doc="Whether elements are finite.",
                       example=("tg.isfinite(tg.tensor(1.0))", "tensor(True)"))
 signbit: Op = custom("signbit", np.signbit, x=TRUTH, paired=True,

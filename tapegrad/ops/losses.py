@@ -15,24 +15,16 @@ LEAST_LOG = -100.0  # what PyTorch takes for the logarithm of zero
 LEAST_VARIANCE = 1e-12  # and for p * (1 - p), by which a derivative divides
 
 
-def _smooth_l1(x: Any, beta: Any, out: Any = None) -> Any:
+def _smooth_l1(x: Any, beta: Any) -> Any:
     size = np.abs(x)
     return np.asarray(np.where(size < beta, x * x * (0.5 / beta), size - 0.5 * beta))
 
 
-def _bce(p: Any, target: Any, out: Any = None) -> Any:
+def _bce(p: Any, target: Any) -> Any:
     with np.errstate(divide="ignore"):
         chosen, others = np.log(p), np.log1p(-p)
     chosen, others = np.maximum(chosen, LEAST_LOG), np.maximum(others, LEAST_LOG)
     return np.asarray((target - 1) * others - target * chosen)
-
-
-def _bce_logits(x: Any, target: Any, out: Any = None) -> Any:
-    return np.asarray((1 - target) * x + np.logaddexp(-x, np.zeros((), x.dtype)))
-
-
-def _target_slope(p: Any) -> Any:
-    return maximum(log1p(-p), LEAST_LOG) - maximum(log(p), LEAST_LOG)
 
 
 # fmt: off
@@ -46,13 +38,16 @@ smooth_l1 = elementwise(
 bce = elementwise(
     "bce", _bce, grad_name="BinaryCrossEntropy", domain=((0.05, 0.95), (0.0, 1.0)),
     p=lambda p, target: (p - target) / maximum(p * (1 - p), LEAST_VARIANCE),
-    target=_target_slope, to_float=True, ordered=True, loop="f8 f4",
+    target=lambda p: maximum(log1p(-p), LEAST_LOG) - maximum(log(p), LEAST_LOG),
+    to_float=True, ordered=True, loop="f8 f4",
     scalar="({1} - one) * vmath.clamp(vmath.log1p(-{0}), T(-100.0), zero)"
            " - {1} * vmath.clamp(vmath.log({0}), T(-100.0), zero)",
     singular="Logarithms are at least -100, p * (1 - p) at least 1e-12.",
 )
 bce_logits = elementwise(
-    "bce_logits", _bce_logits, grad_name="BinaryCrossEntropyWithLogits",
+    "bce_logits",
+    lambda x, target: np.asarray((1 - target) * x + np.logaddexp(-x, np.zeros((), x.dtype))),
+    grad_name="BinaryCrossEntropyWithLogits",
     x=lambda x, target: sigmoid(x) - target, target=lambda x: -x, to_float=True, ordered=True,
     domain=(REAL, (0.0, 1.0)), scalar="(one - {1}) * {0} + vmath.softplus(-{0})", loop="f8 f4",
 )

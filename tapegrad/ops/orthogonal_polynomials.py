@@ -26,7 +26,7 @@ def _of_scipy(name: str) -> Callable[..., Any]:
     """The forward of polynomials that SciPy has, as a function of x, of degrees, of an order."""
     ufunc = Lazy(name)
 
-    def forward(x: Any, n: Any, *order: Any, out: Any = None) -> Any:
+    def forward(x: Any, n: Any, *order: Any) -> Any:
         degree = np.asarray(n).astype(np.int64)
         with np.errstate(all="ignore"):
             y = np.asarray(ufunc(degree, *order, x), x.dtype)
@@ -36,10 +36,6 @@ def _of_scipy(name: str) -> Callable[..., Any]:
 
 
 _he = _of_scipy("eval_hermitenorm")
-
-
-def _h(x: Any, n: Any, out: Any = None) -> Any:
-    return np.asarray(_he(ROOT_TWO * x, n) * np.exp2(0.5 * n), x.dtype)
 
 
 # fmt: off
@@ -74,7 +70,9 @@ hermite_polynomial_he: Op = elementwise(
     n=DEGREE, domain=DOMAIN, to_float=True,
 )
 hermite_polynomial_h: Op = elementwise(
-    "hermite_polynomial_h", _h, x=lambda x, n: 2 * n * hermite_polynomial_h(x, n - 1),
+    "hermite_polynomial_h",
+    lambda x, n: np.asarray(_he(ROOT_TWO * x, n) * np.exp2(0.5 * n), x.dtype),
+    x=lambda x, n: 2 * n * hermite_polynomial_h(x, n - 1),
     n=DEGREE, domain=DOMAIN, to_float=True,
 )
 # fmt: on

@@ -270,10 +270,6 @@ def _rcumsum(x: Any, *, dim: int) -> Any:
 # -- decompositions --------------------------------------------------------------------------------
 
 
-def _mean_form(x: Any, *, dim: Dims, keepdim: bool) -> Any:
-    return sum(x, dim=dim, keepdim=keepdim) / count(x, dim)
-
-
 def _var_form(x: Any, *, dim: Dims, correction: float, keepdim: bool) -> Any:
     left: Any = count(x, dim) - correction
     left = max(left, 0.0) if isinstance(left, (int, float)) else maximum(left, 0.0)
@@ -370,7 +366,9 @@ def all_form(x: Any, *, dim: Dims, keepdim: bool) -> Any:
 sum = linear("sum", large("reduce_loops.sum", _sum), reduces="add", sweep=KIND_SUM,
              x=lambda g, x_spec, dim, keepdim: spread(g, x_spec, dim, keepdim))
 mean = linear(
-    "mean", large("reduce_loops.mean", _mean), decomposition=_mean_form, sweep=KIND_MEAN,
+    "mean", large("reduce_loops.mean", _mean),
+    decomposition=lambda x, *, dim, keepdim: sum(x, dim=dim, keepdim=keepdim) / count(x, dim),
+    sweep=KIND_MEAN,
     x=lambda g, x_spec, dim, keepdim: spread(g * share(x_spec, dim), x_spec, dim, keepdim),
 )
 cumsum = linear("cumsum", large("row_loops.cumsum", _cumsum),

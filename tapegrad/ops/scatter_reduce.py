@@ -68,13 +68,11 @@ def _unknown_slope(g: Any, count: Any) -> Any:
     return lost
 
 
-def _beside_zero(rest: Any, t: Any, count: Any) -> Any:
-    return np.where(count > 1.5, np.zeros((), rest.dtype), rest)
-
-
 # The product of all factors but `t`, which is zero: with another zero among them that is zero, too.
 beside_zero: Op = custom(
-    "beside_zero", _beside_zero, rest=lambda g, count: where(gt(count, 1.5), 0.0, g),
+    "beside_zero",
+    lambda rest, t, count: np.where(count > 1.5, np.zeros((), rest.dtype), rest),
+    rest=lambda g, count: where(gt(count, 1.5), 0.0, g),
     t=_unknown_slope, count=NotDifferentiable("how many zeros there are is a count"),
     decomposition=lambda rest, t, count: where(gt(count, 1.5), 0.0, rest),
     grad_name="ScatterReduce",

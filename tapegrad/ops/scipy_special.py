@@ -135,13 +135,13 @@ def _by_turns(phi: Any, period: Any) -> tuple[Any, Any, Any]:
     return np.sin(rest), np.square(np.cos(rest)), np.where(turns == 0, 0.0, 2 * turns * period)
 
 
-def _ellipkinc_slope(phi: Any, m: Any, out: Any = None) -> Any:
+def _ellipkinc_slope(phi: Any, m: Any) -> Any:
     with np.errstate(all="ignore"):
         s, c2, rest = _by_turns(phi, math.pi / 8 * _hyp2f1(0.5, 0.5, 2.0, m) / (1 - m))
         return np.asarray(s**3 / 6 * _rd(c2, 1.0, 1 - m * s * s) + rest, np.result_type(phi, m))
 
 
-def _ellipeinc_slope(phi: Any, m: Any, out: Any = None) -> Any:
+def _ellipeinc_slope(phi: Any, m: Any) -> Any:
     with np.errstate(all="ignore"):
         s, c2, rest = _by_turns(phi, -math.pi / 8 * _hyp2f1(0.5, 1.5, 2.0, m))
         return np.asarray(rest - s**3 / 6 * _rd(c2, 1 - m * s * s, 1.0), np.result_type(phi, m))
@@ -152,7 +152,7 @@ def _ellipeinc_slope(phi: Any, m: Any, out: Any = None) -> Any:
 _wofz, _lambertw = Lazy("wofz"), Lazy("lambertw")
 
 
-def _voigt_dispersion(x: Any, sigma: Any, gamma: Any, out: Any = None) -> Any:
+def _voigt_dispersion(x: Any, sigma: Any, gamma: Any) -> Any:
     with np.errstate(all="ignore"):
         found = _wofz((x + 1j * gamma) / (math.sqrt(2) * sigma)).imag
         return np.asarray(found / (math.sqrt(2 * math.pi) * sigma), np.result_type(x, sigma, gamma))
@@ -191,7 +191,7 @@ def _dispersion_sigma(x: Any, sigma: Any, gamma: Any, y: Any) -> Any:
     return -(y - x * of_gamma + gamma * of_x) / sigma
 
 
-def _real_lambertw(x: Any, k: Any, out: Any = None) -> Any:
+def _real_lambertw(x: Any, k: Any) -> Any:
     """NaN where a branch is not real."""
     found = _lambertw(x, np.asarray(k).astype(int))
     real = (found.imag == 0) & ((k == 0) | (k == -1))
@@ -201,7 +201,7 @@ def _real_lambertw(x: Any, k: Any, out: Any = None) -> Any:
 def _part(name: str, k: int) -> Any:
     """One of the results of a ufunc that has several."""
     ufunc = Lazy(name)
-    return lambda x, out=None: np.asarray(ufunc(x)[k])
+    return lambda x: np.asarray(ufunc(x)[k])
 
 
 scipy_row = partial(elementwise, to_float=True, in_c=True)

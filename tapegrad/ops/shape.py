@@ -49,10 +49,6 @@ def _unsqueeze(x: Any, *, dims: Shape) -> Any:
     return x.reshape(shape)
 
 
-def _expand(x: Any, *, shape: Shape) -> Any:
-    return strided(x, shape, expanded_strides(x.shape, x.strides, shape))
-
-
 def expanded_strides(given: Shape, strides: Shape, shape: Shape) -> Shape:
     """The strides of an array when it is broadcast to a shape."""
     extra = len(shape) - len(given)
@@ -65,10 +61,6 @@ def _embed(g: Any, *, shape: Shape, index: Any) -> Any:
     out = np.zeros(shape, g.dtype)
     out[index] = g
     return out
-
-
-def _view_as_real(x: Any) -> Any:
-    return x[..., None].view(x.real.dtype)
 
 
 def _view_as_complex(x: Any) -> Any:
@@ -107,20 +99,12 @@ def _split_off(g: Any, k: int, specs: Any, dim: int) -> Any:
     return getitem(g, index=(slice(None),) * dim + (slice(start, stop),))
 
 
-def _stack(*xs: Any, dim: int) -> Any:
-    return np.stack(xs, dim)
-
-
 def diagonal_of(x: Any, offset: int, dim1: int, dim2: int) -> Any:
     """The diagonal, which may be written if its array may."""
     view = x.diagonal(offset, dim1, dim2)
     if x.flags.writeable:
         view.flags.writeable = True
     return view
-
-
-def _diagonal(x: Any, *, offset: int, dim1: int, dim2: int) -> Any:
-    return diagonal_of(x, offset, dim1, dim2)
 
 
 def _diagonal_embed(g: Any, *, shape: Shape, offset: int, dim1: int, dim2: int) -> Any:
@@ -144,14 +128,6 @@ def _below(x: Any, diagonal: int) -> np.ndarray:
     return np.tri(x.shape[-2], x.shape[-1], diagonal, dtype=bool)
 
 
-def _tril_form(x: Any, *, diagonal: int) -> Any:
-    return where(_below(x, diagonal), x, np.zeros((), x.dtype))
-
-
-def _triu_form(x: Any, *, diagonal: int) -> Any:
-    return where(_below(x, diagonal - 1), np.zeros((), x.dtype), x)
-
-
 # Of `moves`: views whose elements all lie within their input, at fixed steps;
 STRIDED = ("strided", "sliding")
 # and what hands its adjoint on as it is, but for its shape.
@@ -170,7 +146,9 @@ to: Op = linear(
 )
 alias = linear("alias", lambda x: x.view(), x=lambda g: g, view=True, moves="identity")
 # Complex numbers are seen as pairs, and pairs as complex numbers.
-view_as_real: Op = linear("view_as_real", _view_as_real, x=lambda g: view_as_complex(g),
+view_as_real: Op = linear("view_as_real",
+    lambda x: x[..., None].view(x.real.dtype),
+    x=lambda g: view_as_complex(g),
                       complex=OWN, view=True, moves="parts")
 view_as_complex: Op = linear("view_as_complex", _view_as_complex, x=lambda g: view_as_real(g),
                          complex=OWN, view=True, moves="parts")
@@ -190,7 +168,9 @@ permute: Op = linear(
     x=lambda g, dims: permute(g, dims=tuple(sorted(range(len(dims)), key=dims.__getitem__))),
     view=True, moves="strided",
 )
-expand = linear("expand", _expand, x=lambda g, x_spec: sum_to(g, shape=x_spec.shape), view=True,
+expand = linear("expand",
+    lambda x, *, shape: strided(x, shape, expanded_strides(x.shape, x.strides, shape)),
+    x=lambda g, x_spec: sum_to(g, shape=x_spec.shape), view=True,
                 moves="broadcast")
 sum_to: Op = linear(
     "sum_to", large("reduce_loops.sum_to", _sum_to),
@@ -217,9 +197,11 @@ fold: Op = linear(
     grad_name="UnfoldBackward", decomposition=_fold_form, kinds="fib",
 )
 cat = linear("cat", _cat, variadic=True, each=_split_off, moves="concat")
-stack = linear("stack", _stack, variadic=True, moves="concat",
+stack = linear("stack", lambda *xs, dim: np.stack(xs, dim), variadic=True, moves="concat",
                each=lambda g, k, dim: getitem(g, index=(slice(None),) * dim + (k,)))
-diagonal = linear("diagonal", _diagonal, view=True, moves="strided",
+diagonal = linear("diagonal",
+    lambda x, *, offset, dim1, dim2: diagonal_of(x, offset, dim1, dim2),
+    view=True, moves="strided",
                   x=lambda g, x_spec, offset, dim1, dim2: diagonal_embed(
                       g, shape=x_spec.shape, offset=offset, dim1=dim1, dim2=dim2))
 diagonal_embed: Op = linear(
@@ -230,12 +212,16 @@ diagonal_embed: Op = linear(
 )
 tril: Op = linear(
     "tril", large("row_loops.tril", lambda x, *, diagonal: np.tril(x, diagonal)),
-    x=lambda g, diagonal: tril(g, diagonal=diagonal), decomposition=_tril_form, kinds="fib",
+    x=lambda g, diagonal: tril(g, diagonal=diagonal),
+    decomposition=lambda x, *, diagonal: where(_below(x, diagonal), x, np.zeros((), x.dtype)),
+    kinds="fib",
     sweep=KIND_TRIANGLE,
 )
 triu: Op = linear(
     "triu", large("row_loops.triu", lambda x, *, diagonal: np.triu(x, diagonal)),
-    x=lambda g, diagonal: triu(g, diagonal=diagonal), decomposition=_triu_form, kinds="fib",
+    x=lambda g, diagonal: triu(g, diagonal=diagonal),
+    decomposition=lambda x, *, diagonal: where(_below(x, diagonal - 1), np.zeros((), x.dtype), x),
+    kinds="fib",
     sweep=KIND_TRIANGLE,
 )
 # fmt: on

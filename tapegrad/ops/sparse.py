@@ -86,10 +86,6 @@ def _sampled(a: Any, b: Any, *, pattern: Pattern) -> Any:
     return np.einsum("nk,nk->n", a[row], b[column])
 
 
-def _solved(values: Any, b: Any, *, pattern: Pattern) -> Any:
-    return pattern.solved(values, b) if b.size else np.zeros_like(b)
-
-
 sparse_product: Op = custom(
     "sparse_product", _product, complex=ANALYTIC, multilinear=True,
     values=lambda g, x, pattern: sampled_product(g, x, pattern=pattern),
@@ -102,7 +98,9 @@ sampled_product: Op = custom(
     b=lambda g, a, pattern: sparse_product(g, a, pattern=pattern.transposed),
 )  # fmt: skip
 sparse_solve: Op = custom(
-    "sparse_solve", _solved, complex=ANALYTIC,
+    "sparse_solve",
+    lambda values, b, *, pattern: pattern.solved(values, b) if b.size else np.zeros_like(b),
+    complex=ANALYTIC,
     values=lambda g, y, values, pattern: neg(sampled_product(
         sparse_solve(values, g, pattern=pattern.transposed), y, pattern=pattern
     )),

@@ -71,7 +71,7 @@ def series(u: Any, coefficients: tuple[float, ...]) -> Any:
     return total
 
 
-def _sinc(x: Any, out: Any = None) -> Any:
+def _sinc(x: Any) -> Any:
     t = np.asarray(x * math.pi)
     return np.divide(np.sin(t), t, out=np.ones_like(t), where=t != 0)
 
@@ -80,10 +80,6 @@ def _sinc_slope(x: Any, y: Any) -> Any:
     return where(
         lt(abs_(x), NEAR_SINC), x * series(x * x, SINC), (cos(math.pi * x) - y) / x
     )  # fmt: skip
-
-
-def _i1_slope(x: Any, y: Any) -> Any:
-    return where(lt(abs_(x), NEAR_I1), series(x * x, I1), i0(x) - y / x)
 
 
 def _i1e_slope(x: Any, y: Any) -> Any:
@@ -106,7 +102,7 @@ def _log_ndtr_slope(x: Any, y: Any) -> Any:
 _zeta, _gamma, _gammaln, _psi = Lazy("zeta"), Lazy("gamma"), Lazy("gammaln"), Lazy("psi")
 
 
-def _polygamma(n: Any, x: Any, out: Any = None) -> Any:
+def _polygamma(n: Any, x: Any) -> Any:
     """(-1)**(n + 1) * n! * zeta(n + 1, x), or digamma where n is 0."""
     n = np.asarray(n, x.dtype)
     with np.errstate(all="ignore"):
@@ -114,15 +110,11 @@ def _polygamma(n: Any, x: Any, out: Any = None) -> Any:
         return np.asarray(np.where(n == 0, _psi(x), value) if np.any(n == 0) else value)
 
 
-def _lgamma(x: Any, out: Any = None) -> Any:
+def _lgamma(x: Any) -> Any:
     below = np.equal(x, -np.inf)  # where SciPy's is -inf, and PyTorch's infinite
-    y = np.asarray(_gammaln(x, out=out))
+    y = np.asarray(_gammaln(x))
     y[below] = np.inf
     return y
-
-
-def _trigamma(x: Any, out: Any = None) -> Any:
-    return np.asarray(_zeta(2, x))
 
 
 def _times_log(a: Any, b: Any, log_b: Any) -> Any:
@@ -186,13 +178,15 @@ digamma: Op = elementwise("digamma", _psi, x=lambda x: trigamma(x), domain=POSIT
                           to_float=True, in_c=True, inplace=True,
                           doc="The derivative of `lgamma`.",
                           example=("tg.digamma(tg.tensor(1.0))", "tensor(-0.5772)"))
-trigamma: Op = elementwise("trigamma", _trigamma, x=lambda x: polygamma(2, x), domain=POSITIVE,
+trigamma: Op = elementwise("trigamma",
+    lambda x: np.asarray(_zeta(2, x)),
+    x=lambda x: polygamma(2, x), domain=POSITIVE,
                            grad_name="Polygamma",
                            scalar="vmath.trigamma({0})", to_float=True, loop="f8 f4")
 polygamma: Op = elementwise("polygamma", _polygamma, n=ORDER, x=lambda n, x: polygamma(n + 1, x),
                             domain=(range(1, 4), POSITIVE), to_float=True)
 zeta: Op = elementwise(
-    "zeta", lambda s, q, out=None: np.asarray(_zeta(s, q)), s=_none_in_first("zeta"),
+    "zeta", lambda s, q: np.asarray(_zeta(s, q)), s=_none_in_first("zeta"),
     q=lambda s, q: -s * zeta(s + 1, q), domain=(range(2, 5), POSITIVE), grad_name="SpecialZeta",
     to_float=True,
     doc="The Hurwitz zeta function: the sum of (q + k)**-s over k = 0, 1, 2, ...",
@@ -204,7 +198,9 @@ i0: Op = elementwise("i0", Lazy("i0"), x=lambda x: i1(x),
                      scalar="vmath.i0({0})", to_float=True, inplace=True, loop="f8 f4 scalar",
                      doc="The modified Bessel function of the first kind, order 0.",
                      example=("tg.i0(tg.tensor(0.0))", "tensor(1.)"))
-i1: Op = elementwise("i1", Lazy("i1"), x=_i1_slope, grad_name="SpecialI1",
+i1: Op = elementwise("i1", Lazy("i1"),
+    x=lambda x, y: where(lt(abs_(x), NEAR_I1), series(x * x, I1), i0(x) - y / x),
+    grad_name="SpecialI1",
                      scalar="vmath.i1({0})", to_float=True, loop="f8 f4 scalar",
                      doc="The modified Bessel function of the first kind, order 1.",
                      namespace="special",

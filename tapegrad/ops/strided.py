@@ -160,14 +160,6 @@ def _overwritten(base: Any, value: Any, chain: Any) -> Any:
     return out
 
 
-def _write_view(base: Any, value: Any, *, chain: Any) -> Any:
-    return _overwritten(base, value, chain)
-
-
-def _zero_view(g: Any, *, chain: Any) -> Any:
-    return _overwritten(g, 0, chain)
-
-
 def overlaps(chain: Any) -> bool:
     """Whether a chain of views may show one element several times."""
     return any(op.moves in ("broadcast", "sliding", "storage") for op, _ in chain)
@@ -259,10 +251,14 @@ only_view: Op = linear(
     "only_view", _only_view, x=lambda g, chain: replay(g, chain=chain),
     grad_name="AsStridedBackward", moves="pad", decomposition=_only_view_form, kinds="fib",
 )
-write_view = linear("write_view", _write_view, base=lambda g, chain: zero_view(g, chain=chain),
+write_view = linear("write_view",
+    lambda base, value, *, chain: _overwritten(base, value, chain),
+    base=lambda g, chain: zero_view(g, chain=chain),
                     value=lambda g, chain: replay(g, chain=chain), grad_name="CopySlices",
                     moves="update", sweep=KIND_ASSIGN,
                     window=lambda x, chain: x[:0] if overlaps(chain) else follow(x, chain))
-zero_view: Op = linear("zero_view", _zero_view, x=lambda g, chain: zero_view(g, chain=chain),
+zero_view: Op = linear("zero_view",
+    lambda g, *, chain: _overwritten(g, 0, chain),
+    x=lambda g, chain: zero_view(g, chain=chain),
                        moves="update")
 # fmt: on

@@ -170,7 +170,7 @@ def forward(op: Op, arrays: list[Any]) -> Any:
             size = max(size, a.size) if size == 1 else size * a.size  # or less: column by row
             broadcast = True
     if size < COMPILED:
-        return op.forward(*arrays, out=...)
+        return op.forward(*arrays)
     found = None
     dtype = _TYPES.get(arrays[-1].dtype.char)
     if dtype and (_by_loop(op, dtype) or (broadcast and "broadcast" in op.loop)):
@@ -181,7 +181,7 @@ def forward(op: Op, arrays: list[Any]) -> Any:
             ufunc = ufunc.load()
         if isinstance(ufunc, np.ufunc):
             found = _split_ufunc(ufunc, arrays)
-    return op.forward(*arrays, out=...) if found is None else found
+    return op.forward(*arrays) if found is None else found
 
 
 def _by_loop(op: Op, dtype: str) -> bool:

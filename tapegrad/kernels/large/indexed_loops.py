@@ -213,7 +213,7 @@ def unindex(g: Array, *others: Array, shape: tuple[int, ...], plan: Any) -> Any:
     return _add_rows(np.zeros(shape, g.dtype), index, g, dim)
 
 
-def where(condition: Any, a: Any, b: Any, out: Any = None) -> Any:
+def where(condition: Any, a: Any, b: Any) -> Any:
     """One of two, by a condition."""
     if type(condition) is not np.ndarray or condition.dtype.char != "?":
         return None
