@@ -70,7 +70,7 @@ def backward(
         from tapegrad.lift.lifted_sweep import lifted_backward
 
         roots, grad_tensors, chosen = lifted_backward(roots, grad_tensors, chosen)
-    weights = root_weights(roots, grad_tensors, "grad_tensors", "backward", create_graph)
+    weights = root_weights(roots, grad_tensors, "grad_tensors", "backward")
     if chosen is not None:
         for t in chosen:
             if not t._pos:
@@ -167,7 +167,7 @@ def grad(
             batches=is_grads_batched,
         )  # fmt: skip
     else:
-        weights = root_weights(roots, grad_outputs, "grad_outputs", "grad", create_graph)
+        weights = root_weights(roots, grad_outputs, "grad_outputs", "grad")
         for t in wanted:
             if not t._pos:
                 raise RuntimeError("one of the `inputs` of `grad` does not require grad")
@@ -330,9 +330,7 @@ def _sequence(given: Any, name: str) -> list[Tensor]:
     return found
 
 
-def root_weights(
-    roots: list[Tensor], given: Any, name: str, caller: str, recorded: bool
-) -> list[Tensor]:
+def root_weights(roots: list[Tensor], given: Any, name: str, caller: str) -> list[Tensor]:
     """The seeds of roots, as `caller` has got them under a name."""
     if given is None:
         given = [None] * len(roots)
@@ -344,42 +342,43 @@ def root_weights(
         raise RuntimeError(
             f"`{caller}` got {len(roots)} roots and {len(given)} `{name}`: give one for each"
         )
-    weights = []
-    for k, (root, weight) in enumerate(zip(roots, given, strict=True)):
-        if not root._pos:
+    pairs = enumerate(zip(roots, given, strict=True))
+    return [_root_weight(root, weight, k, name, caller) for k, (root, weight) in pairs]
+
+
+def _root_weight(root: Tensor, weight: Any, k: int, name: str, caller: str) -> Tensor:
+    if not root._pos:
+        raise RuntimeError(
+            f"`{caller}`: a root of shape {root._a.shape} does not require grad and does not "
+            "have a grad_fn: make a Tensor that it is computed from with `requires_grad=True`"
+        )
+    if weight is None:
+        if root._a.size != 1:
             raise RuntimeError(
-                f"`{caller}`: a root of shape {root._a.shape} does not require grad and does not "
-                "have a grad_fn: make a Tensor that it is computed from with `requires_grad=True`"
+                f"grad can be implicitly created only for scalar outputs, this root of `{caller}` "
+                f"has the shape {root._a.shape}: reduce it (`.sum()`), or pass `{name}`"
             )
-        if weight is None:
-            if root._a.size != 1:
-                raise RuntimeError(
-                    f"grad can be implicitly created only for scalar outputs, this root of "
-                    f"`{caller}` has the shape {root._a.shape}: reduce it (`.sum()`), or pass "
-                    f"`{name}`"
-                )
-            if root._a.dtype.kind == "c":
-                raise RuntimeError(
-                    "grad can be implicitly created only for real scalar outputs but got "
-                    f"{root.dtype}: take the absolute value or the real part, or pass `{name}`"
-                )
-            weight = wrap(np.ones(root._a.shape, root._a.dtype) if root._s else np.array(1.0))
-        elif not isinstance(weight, Tensor):
-            raise TypeError(f"`{name}` takes Tensors or None, got {type(weight).__name__}")
-        elif weight._a.shape != root._a.shape:
+        if root._a.dtype.kind == "c":
             raise RuntimeError(
-                f"Mismatch in shape: grad_output[{k}] has a shape of {weight.shape} and "
-                f"output[{k}] has a shape of {root.shape}."
+                "grad can be implicitly created only for real scalar outputs but got "
+                f"{root.dtype}: take the absolute value or the real part, or pass `{name}`"
             )
-        elif weight._a.dtype != root._a.dtype:
-            if "c" in (weight._a.dtype.kind, root._a.dtype.kind):
-                raise RuntimeError(
-                    f"`{name}` of `{caller}` is {weight.dtype}, its root is {root.dtype}: where "
-                    "one of them is complex both must have the same dtype"
-                )
-            weight = weight.to(root.dtype)
-        weights.append(weight)
-    return weights
+        return wrap(np.ones(root._a.shape, root._a.dtype) if root._s else np.array(1.0))
+    if not isinstance(weight, Tensor):
+        raise TypeError(f"`{name}` takes Tensors or None, got {type(weight).__name__}")
+    if weight._a.shape != root._a.shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{k}] has a shape of {weight.shape} and "
+            f"output[{k}] has a shape of {root.shape}."
+        )
+    if weight._a.dtype == root._a.dtype:
+        return weight
+    if "c" in (weight._a.dtype.kind, root._a.dtype.kind):
+        raise RuntimeError(
+            f"`{name}` of `{caller}` is {weight.dtype}, its root is {root.dtype}: where "
+            "one of them is complex both must have the same dtype"
+        )
+    return weight.to(root.dtype)
 
 
 def _prepare(

@@ -358,7 +358,7 @@ def var_mean(
     (tensor(2.), tensor(2.))
     """
     spread = reductions.var(input, dim, unbiased, keepdim, correction=correction)
-    return spread, _mean(input, dim, unbiased, keepdim)
+    return spread, _mean(input, dim, keepdim)
 
 
 def std_mean(
@@ -372,10 +372,10 @@ def std_mean(
     (tensor(1.), tensor(2.))
     """
     spread = reductions.std(input, dim, unbiased, keepdim, correction=correction)
-    return spread, _mean(input, dim, unbiased, keepdim)
+    return spread, _mean(input, dim, keepdim)
 
 
-def _mean(input: Any, dim: Any, unbiased: Any, keepdim: bool) -> Tensor:
+def _mean(input: Any, dim: Any, keepdim: bool) -> Tensor:
     if isinstance(dim, bool):  # PyTorch's `var(input, unbiased)`
         dim = None
     return reductions.mean(input, dim, keepdim)

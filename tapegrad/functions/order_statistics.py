@@ -30,7 +30,7 @@ class Extremes(NamedTuple):
     max: Tensor
 
 
-def _at(x: Tensor, op: Op, params: dict[str, Any], keepdim: bool, name: str) -> ValuesAndIndices:
+def _at(x: Tensor, op: Op, params: dict[str, Any], keepdim: bool) -> ValuesAndIndices:
     """The elements at the places that an operation finds along a dimension."""
     if not x._a.ndim:
         return ValuesAndIndices(shapes.clone(x), wrap(np.zeros((), np.int64)))
@@ -63,7 +63,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Val
     k, n = index(k), x._a.shape[d] if x._a.ndim else 1
     if not 1 <= k <= n:
         raise RuntimeError(f"`kthvalue`: k must be between 1 and {n}, got {k}")
-    return _at(x, order.argkth, {"dim": d, "k": k - 1}, keepdim, "kthvalue")
+    return _at(x, order.argkth, {"dim": d, "k": k - 1}, keepdim)
 
 
 @axis_method
@@ -83,7 +83,7 @@ def topk(
         raise RuntimeError(
             f"`topk`: k must be between 0 and the {n} elements along dimension {dim}, got {k}"
         )
-    return _at(x, order.argtopk, {"dim": d, "k": k, "largest": bool(largest)}, True, "topk")
+    return _at(x, order.argtopk, {"dim": d, "k": k, "largest": bool(largest)}, True)
 
 
 @overload
@@ -121,7 +121,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
 def _median(input: Tensor, dim: Any, keepdim: bool, name: str, *, ignore_nan: bool) -> Any:
     if dim is not None:
         x, d = _along(input, dim, name)
-        return _at(x, order.argmedian, {"dim": d, "ignore_nan": ignore_nan}, keepdim, name)
+        return _at(x, order.argmedian, {"dim": d, "ignore_nan": ignore_nan}, keepdim)
     if keepdim:
         raise TypeError(f"`{name}` keeps a dimension only where `dim` says which: pass `dim`")
     x = ordered(as_input(input, name), name)
@@ -138,7 +138,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesAndIndice
     ValuesAndIndices(values=tensor(3.), indices=tensor(2))
     """
     x, d = _along(input, dim, "mode")
-    return _at(x, order.argmode, {"dim": d}, keepdim, "mode")
+    return _at(x, order.argmode, {"dim": d}, keepdim)
 
 
 @method
@@ -155,7 +155,7 @@ def msort(input: Tensor) -> Tensor:
 def _running(input: Tensor, dim: int, name: str, largest: bool) -> ValuesAndIndices:
     x = ordered(as_input(input, name), name)
     d = one_dim(dim, x._a.ndim, name)
-    return _at(x, order.argcummax, {"dim": d, "largest": largest}, True, name)
+    return _at(x, order.argcummax, {"dim": d, "largest": largest}, True)
 
 
 @axis_method

@@ -99,7 +99,7 @@ def scaled_dot_product_attention(
     mask = attn_mask
     if is_causal:
         causal = wrap(np.tril(np.ones(scores._a.shape[-2:], bool)))
-        mask = causal if mask is None else _both(name, as_input(mask, name), causal, q)
+        mask = causal if mask is None else _both(as_input(mask, name), causal, q)
     if mask is not None:
         m = as_input(mask, name)
         if m._a.dtype.kind == "b":
@@ -129,7 +129,7 @@ def _shared(name: str, q: Tensor, x: Tensor) -> Tensor:
     return repeat_interleave(x, heads // shared, -3)
 
 
-def _both(name: str, mask: Tensor, causal: Tensor, q: Tensor) -> Tensor:
+def _both(mask: Tensor, causal: Tensor, q: Tensor) -> Tensor:
     """A mask for what a mask and causality let through."""
     if mask._a.dtype.kind == "b":
         return mask & causal

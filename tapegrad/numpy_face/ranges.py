@@ -31,7 +31,7 @@ def _count(num: Any, name: str) -> int:
     return n
 
 
-def _ends(name: str, *given: Any) -> list[Tensor]:
+def _ends(*given: Any) -> list[Tensor]:
     parts = [floating(tensor(x)) for x in given]
     shape = np.broadcast_shapes(*(x._a.shape for x in parts))
     return [broadcast_to(x, shape) for x in parts]
@@ -56,7 +56,7 @@ def linspace_(
     dtype: Any = None, axis: int = 0,
 ) -> Any:  # fmt: skip
     """`np.linspace`."""
-    first, last = _ends("np.linspace", start, stop)
+    first, last = _ends(start, stop)
     found, step = _spaced(first, last, _count(num, "np.linspace"), bool(endpoint))
     found = _typed(movedim(found, 0, axis), dtype)
     return (found, step) if retstep else found
@@ -67,7 +67,7 @@ def _logspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0,
     dtype: Any = None, axis: int = 0,
 ) -> Tensor:  # fmt: skip
-    first, last, foot = _ends("np.logspace", start, stop, base)
+    first, last, foot = _ends(start, stop, base)
     found = _spaced(first, last, _count(num, "np.logspace"), bool(endpoint))[0]
     return _typed(movedim(ar.pow(foot, found), 0, axis), dtype)
 
@@ -77,7 +77,7 @@ def _geomspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Tensor:
     """Evenly spaced logarithms, of numbers of one sign; the ends are the Tensors themselves."""
-    first, last = _ends("np.geomspace", start, stop)
+    first, last = _ends(start, stop)
     n = _count(num, "np.geomspace")
     if not (everything(first._a).all() and everything(last._a).all()):
         raise ValueError("`np.geomspace`: no sequence of one factor begins or ends with zero")

@@ -72,7 +72,7 @@ def sweep(
             "`sweep`: a sweep has freed the values that these records had saved: show it before "
             "`backward`, or call `backward(retain_graph=True)`"
         )
-    (weight,) = root_weights([y], gradient, "gradient", "sweep", False)
+    (weight,) = root_weights([y], gradient, "gradient", "sweep")
     log = _LoggedSweep(part, known_values(part, y))
     log.seed(part.tape.tokens[part.top], weight._a)
     switched(part.tape, False, log.run)

@@ -8,7 +8,7 @@ dict, OrderedDict, defaultdict, list, tuple, named tuples, dataclasses and None;
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -304,8 +304,3 @@ def _constant(array: np.ndarray) -> Tensor:
     from tapegrad.tensor import wrap
 
     return wrap(array)
-
-
-def leaves_of(x: Any) -> Sequence[Any]:
-    """The leaves alone."""
-    return flatten(x)[0]

@@ -45,7 +45,6 @@ class Store(NamedTuple):
     mode: str
 
 
-Ends = tuple[str, str]
 Gathers = tuple[tuple[int, int, int], ...]  # the load of an index, its stride, the extent
 
 

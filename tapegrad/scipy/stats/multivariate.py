@@ -41,7 +41,7 @@ def _exponential(log: Function) -> Function:
 
 
 def _normal_logpdf(x: Any, mean: Any = 0.0, cov: Any = 1.0, allow_singular: bool = False) -> Any:
-    size = _size(x, mean, cov)
+    size = _size(mean, cov)
     away = x - mean
     if np.ndim(away) == 0 or np.shape(away)[-1] != size:
         away = np.expand_dims(away, -1)
@@ -64,12 +64,12 @@ def _normal_logpdf(x: Any, mean: Any = 0.0, cov: Any = 1.0, allow_singular: bool
 
 
 def _normal_entropy(mean: Any = 0.0, cov: Any = 1.0) -> Any:
-    size = _size(mean, mean, cov)
+    size = _size(mean, cov)
     half = np.linalg.slogdet(_matrix(cov, size))[1] / 2
     return size * (1.0 + math.log(2.0 * math.pi)) / 2 + half
 
 
-def _size(x: Any, mean: Any, cov: Any) -> int:
+def _size(mean: Any, cov: Any) -> int:
     """How many numbers a vector has."""
     if np.ndim(cov):
         return int(np.shape(cov)[-1])
