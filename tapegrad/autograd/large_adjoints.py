@@ -89,70 +89,79 @@ def _passes(op: Op, k: int) -> bool:
 def _elementwise(
     adjoints: Adjoints, op: Op, saved: Saved, wanted: list[int], g: np.ndarray
 ) -> bool:
-    if all(_passes(op, k) and saved.spec(k).dtype == g.dtype for k in wanted):
+    codes, specs = saved.codes, {k: saved.spec(k) for k in wanted}
+    if any(specs[k].dtype != g.dtype for k in wanted):
+        return False
+    if all(_passes(op, k) for k in wanted):
         for k in wanted:
-            _hand_on(adjoints, saved.codes[k], sum_to(g, shape=saved.spec(k).shape))
+            _hand_on(adjoints, codes[k], sum_to(g, shape=specs[k].shape))
         return True
-    entry = saved.entry
-    from tapegrad.kernels.codegen import kernel_table
+    values = _values(op, saved.entry, wanted, g)
+    if values is None:
+        return False
+    shapes = [g.shape if value is None else value.shape for value in values] + [g.shape] * 3
+    for k in wanted:
+        shapes[OUT + k] = specs[k].shape
+    plan = grid(tuple(shapes), g.shape)
+    if plan is None or (plan.rows > 1 and plan.n < ROW_OF_PASSES):
+        return False
+    if not (plan.fixed(Y) if len(op.inputs) == 4 else plan.whole(Y)):
+        return False
+    kernels = _pullbacks(op, wanted, plan, values)
+    if kernels is None:
+        return False
+    for k in wanted:
+        if _passes(op, k):
+            _hand_on(adjoints, codes[k], sum_to(g, shape=shapes[OUT + k]))
+        elif plan.whole(OUT + k):
+            _whole(adjoints, codes[k], kernels[k], plan, values, shapes[OUT + k])
+        else:
+            found = _reduced(kernels[k], plan, values, OUT + k)
+            _hand_on(adjoints, codes[k], found.reshape(shapes[OUT + k]))
+    return True
 
-    target, dtype = g.shape, g.dtype
+
+def _values(op: Op, entry: Any, wanted: list[int], g: np.ndarray) -> list[Any] | None:
+    """What the formulas read, each in its place, if a loop can read it."""
     values: list[Any] = [None] * 5
     values[G] = core(g)
-    read: set[str] = set()
-    shapes = [target] * 8
-    for k in wanted:
-        formula = op.formulas[k]
-        assert isinstance(formula, Formula)
-        read.update(formula.reads)
-        spec = saved.spec(k)
-        if spec.dtype != dtype:
-            return False
-        shapes[OUT + k] = spec.shape
-    four = len(op.inputs) == 4  # the last of them, a number, stands where else the result does
-    for i, name in enumerate(op.inputs if four else (*op.inputs, "y")):
+    if not values[G].flags.c_contiguous:
+        values[G] = np.ascontiguousarray(values[G])
+    read = {name for k in wanted for name in op.formulas[k].reads}
+    # Of four operands the last one, a number, stands where else the result does.
+    for i, name in enumerate(op.inputs if len(op.inputs) == 4 else (*op.inputs, "y")):
         if name in read:
             value = entry[i] if entry is not None else None
             if type(value) is not np.ndarray:
-                return False
-            if value.dtype != dtype and not (name == "condition" and value.dtype.char == "?"):
-                return False
-            values[Y if name == "y" or i == 3 else i] = core(value)
-    if not values[G].flags.c_contiguous:
-        values[G] = np.ascontiguousarray(values[G])
-    for place, value in enumerate(values):
-        if value is not None:
-            if not value.flags.c_contiguous:
-                return False
-            shapes[place] = value.shape
-    plan = grid(tuple(shapes), target)
-    if plan is None or (plan.rows > 1 and plan.n < ROW_OF_PASSES):
-        return False
-    if not (plan.fixed(Y) if four else plan.whole(Y)):
-        return False
-    kernels = {}
+                return None
+            if value.dtype != g.dtype and not (name == "condition" and value.dtype.char == "?"):
+                return None
+            seen = core(value)
+            if not seen.flags.c_contiguous:
+                return None
+            values[Y if name == "y" or i == 3 else i] = seen
+    return values
+
+
+def _pullbacks(op: Op, wanted: list[int], plan: Grid, values: list[Any]) -> dict[int, Any] | None:
+    """The kernel of each operand, if there are all."""
+    from tapegrad.kernels.codegen import kernel_table
+
+    kernels, dtype = {}, "f8" if values[G].itemsize == 8 else "f4"
     for k in wanted:
         scalars = sum([plan.same_element[i] << i for i in range(5)])
         if values[k] is None:
             scalars = scalars & ~(1 << k) | plan.same_element[OUT + k] << k
         elif plan.same_element[k] != plan.same_element[OUT + k]:
-            return False
+            return None
         try:
-            size = dtype.itemsize
-            kernels[k] = kernel_table.pullback(op, k, "f8" if size == 8 else "f4", scalars)
+            kernel = kernel_table.pullback(op, k, dtype, scalars)
         except NotCompiled:
-            return False
-        if kernels[k] is None:
-            return False
-    for k in wanted:
-        if _passes(op, k):
-            _hand_on(adjoints, saved.codes[k], sum_to(g, shape=shapes[OUT + k]))
-        elif plan.whole(OUT + k):
-            _whole(adjoints, saved.codes[k], kernels[k], plan, values, shapes[OUT + k])
-        else:
-            found = _reduced(kernels[k], plan, values, OUT + k)
-            _hand_on(adjoints, saved.codes[k], found.reshape(shapes[OUT + k]))
-    return True
+            return None
+        if kernel is None:
+            return None
+        kernels[k] = kernel
+    return kernels
 
 
 def _arguments(plan: Grid, values: list[Any]) -> tuple[list[int], list[int], list[int]]:

@@ -63,11 +63,9 @@ def multi_head_attention_forward(
     mask = None if attn_mask is None or causal else _by_heads(_added(attn_mask, q), sizes)
     weights: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
     if not use_separate_proj_weight:
-        weights = None if in_proj_weight is None else chunk(as_input(in_proj_weight, NAME), 3)
-    _check(
-        weights is not None and all(w is not None for w in weights), "a projection has no weight"
-    )
-    biases: Any = (None,) * 3 if in_proj_bias is None else chunk(as_input(in_proj_bias, NAME), 3)
+        weights = _thirds(in_proj_weight)
+    _check(all(w is not None for w in weights), "a projection has no weight")
+    biases = _thirds(in_proj_bias)
     q, k, v = (linear(x, w, b) for x, w, b in zip((q, k, v), weights, biases, strict=True))
     _check((bias_k is None) == (bias_v is None), "`bias_k` goes with `bias_v`")
     if bias_k is not None and bias_v is not None:
@@ -83,27 +81,37 @@ def multi_head_attention_forward(
     appended = (0, (bias_k is not None) + bool(add_zero_attn))
     mask = None if mask is None else pad(mask, appended)
     if padding is not None:
-        hidden = pad(_added(padding, q), appended)
-        keys = k._a.shape[2]
-        _check(hidden._a.shape == (batch, keys), "`key_padding_mask` is (batch, keys)")
-        hidden = reshape(hidden, (batch, 1, 1, keys))
+        hidden = _hidden(pad(_added(padding, q), appended), batch, k._a.shape[2])
         mask = hidden if mask is None else mask + hidden
     dropped = dropout_p if training else 0.0
-    seen: Tensor | None = None
     if need_weights:
-        scores = matmul(q / math.sqrt(width // num_heads or 1), k.mT)
-        seen = softmax(scores if mask is None else scores + mask, -1)
-        seen = dropout(seen, dropped) if dropped else seen
+        seen = _weights(q / math.sqrt(width // num_heads or 1), k, mask, dropped)
         found = matmul(seen, v)
+        seen = mean(seen, 1) if average_attn_weights else seen
     else:
-        found = scaled_dot_product_attention(q, k, v, mask, dropped, causal)
+        seen, found = None, scaled_dot_product_attention(q, k, v, mask, dropped, causal)
     joined = reshape(permute(found, (2, 0, 1, 3)), (length, batch, width))
     out = linear(joined, out_proj_weight, out_proj_bias)
-    if seen is not None and average_attn_weights:
-        seen = mean(seen, 1)
     if batched:
         return out, seen
     return squeeze(out, 1), None if seen is None else squeeze(seen, 0)
+
+
+def _thirds(joined: Tensor | None) -> tuple[Any, ...]:
+    """What belongs to queries, keys and values."""
+    return (None,) * 3 if joined is None else chunk(as_input(joined, NAME), 3)
+
+
+def _hidden(mask: Tensor, batch: int, keys: int) -> Tensor:
+    """A mask of (batch, keys) as one of four dimensions."""
+    _check(mask._a.shape == (batch, keys), "`key_padding_mask` is (batch, keys)")
+    return reshape(mask, (batch, 1, 1, keys))
+
+
+def _weights(q: Tensor, k: Tensor, mask: Tensor | None, dropped: float) -> Tensor:
+    scores = matmul(q, k.mT)
+    seen = softmax(scores if mask is None else scores + mask, -1)
+    return dropout(seen, dropped) if dropped else seen
 
 
 def _check(holds: bool, text: str) -> None:
