@@ -176,12 +176,7 @@ class FunctionRun:
 
 
 Adapter = Callable[[str, ModuleType], Library]
-ADAPTERS: dict[str, Adapter] = {
-    "tapegrad": Torch,
-    "torch": Torch,
-    "jax": Jax,
-    "autograd": Autograd,
-}
+ADAPTERS: dict[str, Adapter] = {"tapegrad": Torch, "torch": Torch, "jax": Jax, "autograd": Autograd}
 
 
 def load(name: str, adapters: Mapping[str, Adapter] = ADAPTERS) -> Library | None:

@@ -63,8 +63,7 @@ class NumpyNames:
         self.addcdiv = lambda x, a, b, value=1.0: x + value * a / b
         self.lerp = lambda a, b, weight: a + weight * (b - a)
         functional = SimpleNamespace(
-            softplus=lambda x: np.logaddexp(x, 0.0),
-            mse_loss=lambda a, b: np.mean((a - b) ** 2),
+            softplus=lambda x: np.logaddexp(x, 0.0), mse_loss=lambda a, b: np.mean((a - b) ** 2)
         )
         self.nn = SimpleNamespace(functional=functional)
 

@@ -100,5 +100,5 @@ MATRICES: dict[str, list[Row]] = {
         (".inv, a batch", lambda xp, a: xp.linalg.inv(a), (batch,), ()),
         (".det, a batch", lambda xp, a: xp.linalg.det(a), (batch,), ()),
         (".bmm, a batch", lambda xp, a, b: xp.bmm(a, b), (batch, batch), ()),
-    ],
+    ]
 }

@@ -382,11 +382,7 @@ def _root_weight(root: Tensor, weight: Any, k: int, name: str, caller: str) -> T
 
 
 def _prepare(
-    roots: list[Tensor],
-    weights: list[Tensor],
-    *,
-    recorded: bool,
-    retain: bool,
+    roots: list[Tensor], weights: list[Tensor], *, recorded: bool, retain: bool
 ) -> tuple[Sweep, dict[int, Any]]:
     """Seed a sweep; returns it, and the seeds of roots that are leaves, by leaf key."""
     tape = current.tape

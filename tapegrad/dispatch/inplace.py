@@ -29,11 +29,7 @@ from tapegrad.ops.strided import write_view
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import LARGE
-from tapegrad.tape.tape import (
-    SPENT,
-    Tape,
-    current,
-)
+from tapegrad.tape.tape import SPENT, Tape, current
 from tapegrad.tensor import INFERENCE, NO_GRAD, Tensor, View, place, placed
 
 

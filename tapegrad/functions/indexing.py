@@ -461,12 +461,7 @@ def index_add_parts(input: Any, dim: int, index: Any, source: Any, alpha: Any) -
 
 @method
 def index_add(
-    input: Tensor,
-    dim: int,
-    index: Indices,
-    source: Tensor | np.ndarray,
-    *,
-    alpha: Operand = 1,
+    input: Tensor, dim: int, index: Indices, source: Tensor | np.ndarray, *, alpha: Operand = 1
 ) -> Tensor:
     """A copy to which the slices of `source` are added at the places of `index`.
 

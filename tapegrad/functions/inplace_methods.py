@@ -319,12 +319,7 @@ def masked_fill_(self: Tensor, mask: Tensor | np.ndarray, value: Operand) -> Ten
 
 @method
 def index_add_(
-    self: Tensor,
-    dim: int,
-    index: Indices,
-    source: Tensor | np.ndarray,
-    *,
-    alpha: Operand = 1,
+    self: Tensor, dim: int, index: Indices, source: Tensor | np.ndarray, *, alpha: Operand = 1
 ) -> Tensor:
     """`index_add` in place."""
     plain = alpha.__class__ is int and alpha == 1

@@ -78,9 +78,7 @@ def shaped(x: Tensor, new: tuple[int, ...]) -> Tensor | ViewRequest:
 @method
 @view_of
 def view(
-    input: Tensor,
-    *shape: Sizes,
-    size: Sequence[SupportsIndex] | None = None,
+    input: Tensor, *shape: Sizes, size: Sequence[SupportsIndex] | None = None
 ) -> Tensor | ViewRequest:
     """The same memory in another shape.
 
@@ -228,9 +226,7 @@ def _whole(op: Op, input: Any, *_: Any) -> tuple[Tensor, dict[str, Any]]:
 @method
 @view_of
 def permute(
-    input: Tensor,
-    *order: Sizes,
-    dims: Sequence[SupportsIndex] | None = None,
+    input: Tensor, *order: Sizes, dims: Sequence[SupportsIndex] | None = None
 ) -> ViewRequest:
     """The dimensions in another order; a view.
 
@@ -421,9 +417,7 @@ def unsqueezed(x: Tensor, dim: int, name: str) -> ViewRequest:
 @method
 @view_of
 def expand(
-    input: Tensor,
-    *sizes: Sizes,
-    size: Sequence[SupportsIndex] | None = None,
+    input: Tensor, *sizes: Sizes, size: Sequence[SupportsIndex] | None = None
 ) -> ViewRequest:
     """Dimensions of size 1 repeated without a copy; a view.
 
@@ -526,11 +520,7 @@ def select(input: Tensor, dim: int, index: SupportsIndex) -> ViewRequest:
 
 
 @method
-def flip(
-    input: Tensor,
-    *given: Sizes,
-    dims: int | Sequence[SupportsIndex] | None = None,
-) -> Tensor:
+def flip(input: Tensor, *given: Sizes, dims: int | Sequence[SupportsIndex] | None = None) -> Tensor:
     """The elements in reverse order along dimensions; a copy.
 
     >>> import tapegrad as tg

@@ -88,11 +88,7 @@ def repeat(input: Any, *repeats: Any) -> Tensor:
 
 
 @method
-def tile(
-    input: Tensor,
-    *reps: Sizes,
-    dims: Sequence[SupportsIndex] | None = None,
-) -> Tensor:
+def tile(input: Tensor, *reps: Sizes, dims: Sequence[SupportsIndex] | None = None) -> Tensor:
     """`repeat`, in which dimensions that are not named are as they were.
 
     >>> import tapegrad as tg

@@ -35,13 +35,7 @@ from tapegrad.functions.factorizations import (
 )
 from tapegrad.functions.householder import householder_product
 from tapegrad.functions.joining import cat
-from tapegrad.functions.least_squares import (
-    cond,
-    lstsq,
-    matrix_rank,
-    tensorinv,
-    tensorsolve,
-)
+from tapegrad.functions.least_squares import cond, lstsq, matrix_rank, tensorinv, tensorsolve
 from tapegrad.functions.lu import (
     ldl_factor,
     ldl_factor_ex,

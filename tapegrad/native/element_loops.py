@@ -1,15 +1,7 @@
 """Run loops over elements, of operands with any strides: ufuncs' loops, the library's kernels."""
 
 from tapegrad.kernels.memory import address, call4, call8, i4, i8, room_f8, room_i8
-from tapegrad.native.abi import (
-    MOST_DIMENSIONS,
-    NO_OPERAND,
-    NULL,
-    RESULT,
-    SOURCES,
-    Nest,
-    UfuncLoop,
-)
+from tapegrad.native.abi import MOST_DIMENSIONS, NO_OPERAND, NULL, RESULT, SOURCES, Nest, UfuncLoop
 from tapegrad.native.pyobjects import (
     ARRAY_DATA,
     ARRAY_SHAPE,

@@ -6,14 +6,7 @@ values are freed, may do anything to the operands' Tensors meanwhile.
 """
 
 from tapegrad.kernels.memory import address, i8, room_i8
-from tapegrad.native.abi import (
-    MOST_DIMENSIONS,
-    PYTHON_CALLS,
-    READS_RESULT,
-    UFUNC,
-    WRITE,
-    LargeRow,
-)
+from tapegrad.native.abi import MOST_DIMENSIONS, PYTHON_CALLS, READS_RESULT, UFUNC, WRITE, LargeRow
 from tapegrad.native.append import new_tensor
 from tapegrad.native.changes import announce_change, append_change, copy, copy_of, may_change
 from tapegrad.native.element_loops import result_strides

@@ -204,12 +204,7 @@ class HessianProduct(NumbaDerivative):
         given, chosen = self.prepared((x,), {})
         directions = tangents_of(self.evaluator, given, (v,), chosen)
         found = self.evaluator.run(
-            given,
-            chosen,
-            whole=False,
-            directions=directions,
-            check=self.check_program,
-            value=False,
+            given, chosen, whole=False, directions=directions, check=self.check_program, value=False
         )
         assert found.gradient_tangents is not None
         self.offer_fast_call((x,), given, chosen, (v,))

@@ -349,10 +349,7 @@ def _unpack(code: FunctionBuilder, step: str, results: str, bad: str) -> None:
     with _is(code, step, ADJOINT):
         itemsize, size = _word(code, step, Step.itemsize), _size(code, step)
         for kind, bytes in (("double", 8), ("float", 4)):
-            with (
-                code.where(code.emit(f"icmp eq i64 {itemsize}, {bytes}")),
-                code.loop(size) as i,
-            ):
+            with code.where(code.emit(f"icmp eq i64 {itemsize}, {bytes}")), code.loop(size) as i:
                 _note(code, code.load(code.at(output, i, kind), kind), kind, bad)
     for which in (GRADIENT, VALUE):
         with _is(code, step, which):

@@ -14,14 +14,7 @@ from tapegrad.functions.norms import matrix_norm
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import reshape
 from tapegrad.numpy_face import products, shapes
-from tapegrad.numpy_face.common import (
-    PAIRS,
-    SHORT,
-    floating,
-    handles,
-    promoted,
-    tensor,
-)
+from tapegrad.numpy_face.common import PAIRS, SHORT, floating, handles, promoted, tensor
 from tapegrad.tensor import Tensor
 
 PAIRS[np.linalg.solve] = solve_fast.solve

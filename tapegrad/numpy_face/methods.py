@@ -202,10 +202,7 @@ def transpose(
 
 
 def reshape(
-    self: Tensor,
-    *sizes: Sizes,
-    shape: Sequence[SupportsIndex] | None = None,
-    order: str = "C",
+    self: Tensor, *sizes: Sizes, shape: Sequence[SupportsIndex] | None = None, order: str = "C"
 ) -> Tensor:
     """The same elements in another shape; a view where that is possible."""
     if order == "C":

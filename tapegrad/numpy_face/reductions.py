@@ -19,15 +19,7 @@ from tapegrad.functions.joining import cat
 from tapegrad.functions.scans import cumprod
 from tapegrad.functions.scattering import index_reduce
 from tapegrad.functions.shapes import broadcast_to, clone, permute, reshape, to
-from tapegrad.numpy_face.common import (
-    SHORT,
-    floating,
-    handles,
-    line,
-    nothing,
-    plain,
-    tensor,
-)
+from tapegrad.numpy_face.common import SHORT, floating, handles, line, nothing, plain, tensor
 from tapegrad.ops.reduce import remaining
 from tapegrad.tensor import Tensor, wrap
 

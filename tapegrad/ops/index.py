@@ -238,9 +238,7 @@ def _value_put(g: Any, others: Any, plan: Any, accumulate: bool) -> Any:
 
 def _value_scattered(g: Any, index: Any, src_spec: Any, dim: int) -> Any:
     taken = _last_written(
-        g,
-        lambda x: gather(x, index, dim=dim),
-        lambda x, value: scatter(x, index, value, dim=dim),
+        g, lambda x: gather(x, index, dim=dim), lambda x, value: scatter(x, index, value, dim=dim)
     )
     return _pad_src(taken, src_spec, index)
 

@@ -171,10 +171,5 @@ count_nonzero: Op = custom(
     kinds="i",
 )
 searchsorted: Op = custom(
-    "searchsorted",
-    _searchsorted,
-    a=PLACES,
-    v=PLACES,
-    decomposition=_searchsorted_form,
-    kinds="i",
+    "searchsorted", _searchsorted, a=PLACES, v=PLACES, decomposition=_searchsorted_form, kinds="i"
 )

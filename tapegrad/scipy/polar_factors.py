@@ -43,8 +43,7 @@ defvjp(
     lambda u, a: lambda g: u @ _twist(u.T @ a, u.T @ g) + _off_the_columns(u, u.T @ a, g),
 )
 defjvp(
-    _orthogonal,
-    lambda da, u, a: u @ _twist(u.T @ a, u.T @ da) + _off_the_columns(u, u.T @ a, da),
+    _orthogonal, lambda da, u, a: u @ _twist(u.T @ a, u.T @ da) + _off_the_columns(u, u.T @ a, da)
 )
 
 

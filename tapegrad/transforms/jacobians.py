@@ -43,13 +43,7 @@ from tapegrad.transforms.hessian_products import OnTape
 from tapegrad.transforms.numba_functions import numba_derivatives
 from tapegrad.transforms.pickling import repeatable
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
-from tapegrad.transforms.reverse import (
-    Inputs,
-    aux_back,
-    differentiated,
-    refuse_unused,
-    settled,
-)
+from tapegrad.transforms.reverse import Inputs, aux_back, differentiated, refuse_unused, settled
 
 # The cost model of one sweep per row against one batched sweep, in µs: of a compiled sweep, per
 # record, per record that it leaves to Python, and per record of a batched sweep.

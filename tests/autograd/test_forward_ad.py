@@ -342,11 +342,7 @@ def test_the_tangent_of_a_view_is_a_view_of_the_tangent(tg, jvp, right):
 
 @pytest.mark.parametrize(
     ("jvp", "right"),
-    [
-        (lambda ctx, t: t.view_as(t), True),
-        (lambda ctx, t: t, False),
-        (lambda ctx, t: t * 2, False),
-    ],
+    [(lambda ctx, t: t.view_as(t), True), (lambda ctx, t: t, False), (lambda ctx, t: t * 2, False)],
 )
 def test_the_tangent_of_an_argument_as_it_is_is_a_view_of_the_tangent(tg, jvp, right):
     if right:
@@ -358,11 +354,7 @@ def test_the_tangent_of_an_argument_as_it_is_is_a_view_of_the_tangent(tg, jvp, r
 
 @pytest.mark.parametrize(
     ("jvp", "right"),
-    [
-        (lambda ctx, t: t.mul_(2), True),
-        (lambda ctx, t: t, False),
-        (lambda ctx, t: t * 2, False),
-    ],
+    [(lambda ctx, t: t.mul_(2), True), (lambda ctx, t: t, False), (lambda ctx, t: t * 2, False)],
 )
 def test_what_is_changed_in_place_has_its_tangent_changed_in_place(tg, jvp, right):
     def forward(ctx, x):

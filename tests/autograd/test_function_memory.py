@@ -120,11 +120,7 @@ def test_under_forward_mode_it_cannot_be_changed_either(tg, leaf):
         tg.jvp(f, (tg.ones(2),), (tg.ones(2),))
 
 
-NOT_RETURNED = {
-    "another": lambda a: a * 1,
-    "view": lambda a: a[:],
-    "none": lambda a: None,
-}
+NOT_RETURNED = {"another": lambda a: a * 1, "view": lambda a: a[:], "none": lambda a: None}
 
 
 @pytest.mark.parametrize("returned", NOT_RETURNED)

@@ -207,10 +207,7 @@ for name in ("tril", "triu"):
     row(name, (2, 3, 3), diagonal=-1)
     row(name, (3, 3), diagonal=5)
     row(name, (0, 3), diagonal=0)
-CHAIN = (
-    (table["getitem"], {"index": (slice(1, 4), ...)}),
-    (table["permute"], {"dims": (1, 0)}),
-)
+CHAIN = ((table["getitem"], {"index": (slice(1, 4), ...)}), (table["permute"], {"dims": (1, 0)}))
 DIAGONAL = ((table["diagonal"], {"offset": 0, "dim1": 0, "dim2": 1}),)
 SPREAD = ((table["getitem"], {"index": (0, ...)}), (table["expand"], {"shape": (3, 4)}))
 WINDOWS = ((table["unfold"], {"dim": 0, "size": 2, "step": 1}),)

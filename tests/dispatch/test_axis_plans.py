@@ -80,8 +80,7 @@ def test_the_same_is_computed_and_recorded(name, shape, how, dtype):
 
 
 @pytest.mark.parametrize(
-    ("dim", "planned"),
-    [((0, 1), True), ((), True), ((1, 2), True), ((0, 2), False), ([1], False)],
+    ("dim", "planned"), [((0, 1), True), ((), True), ((1, 2), True), ((0, 2), False), ([1], False)]
 )
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize("name", ["sum", "mean"])

@@ -353,8 +353,7 @@ def test_second_derivatives(tg, leaf):
         g.tolist(), np.stack([3 * u**2 * v * w[0], u**3 * w[0] + 3 * v**2 * w[1]])
     )
     np.testing.assert_allclose(
-        h.tolist(),
-        np.stack([6 * u * v * w[0] + 3 * u**2 * w[0], 3 * u**2 * w[0] + 6 * v * w[1]]),
+        h.tolist(), np.stack([6 * u * v * w[0] + 3 * u**2 * w[0], 3 * u**2 * w[0] + 6 * v * w[1]])
     )
 
 

@@ -132,12 +132,7 @@ def test_what_needs_an_order_refuses(tg, use):
         use(tg, tg.tensor(Z))
 
 
-BITS = {
-    "&": lambda x: x & x,
-    "|": lambda x: x | 1,
-    "<<": lambda x: x << 1,
-    "~": lambda x: ~x,
-}
+BITS = {"&": lambda x: x & x, "|": lambda x: x | 1, "<<": lambda x: x << 1, "~": lambda x: ~x}
 
 
 @pytest.mark.parametrize("use", [

@@ -45,8 +45,7 @@ def test_a_rule_of_the_user_that_differentiates():
         return np.sin(x).sum()
 
     odd.defvjp(
-        lambda x: (np.sin(x).sum(), x),
-        lambda x, g: (tg.grad(lambda y: (y**2).sum())(x) * g,),
+        lambda x: (np.sin(x).sum(), x), lambda x, g: (tg.grad(lambda y: (y**2).sum())(x) * g,)
     )
     np.testing.assert_allclose(tg.vmap(tg.grad(odd))(M), 2 * M)
     np.testing.assert_allclose(tg.grad(lambda m: tg.vmap(odd)(m).sum())(M), 2 * M)

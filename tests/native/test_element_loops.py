@@ -11,15 +11,7 @@ import tapegrad
 from tapegrad.dispatch import op_functions
 from tapegrad.ops.core import table
 from tapegrad.tape.shape_table import shapes
-from tests.native.test_install import (
-    BINARY,
-    PLACES,
-    TERNARY,
-    UNARY,
-    assert_alike,
-    loaded,
-    values,
-)
+from tests.native.test_install import BINARY, PLACES, TERNARY, UNARY, assert_alike, loaded, values
 
 pytestmark = [
     pytest.mark.tapegrad_only("about two ways to the same results"),

@@ -528,8 +528,7 @@ print(type(tg.Tensor.exp).__name__)
 
 
 @pytest.mark.parametrize(
-    "call",
-    ["x * 2.0", "tg.lerp(y, y, 0.5)", "y.zero_()", "y.sin()", "y * y", "y @ y"],
+    "call", ["x * 2.0", "tg.lerp(y, y, 0.5)", "y.zero_()", "y.sin()", "y * y", "y @ y"]
 )
 def test_it_opens_without_a_sweep(call):
     """Where a tape was full, or after many calls that leave no record."""

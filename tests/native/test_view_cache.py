@@ -44,8 +44,7 @@ def called(name, *args, **named):
 def spread(name):
     """A method that takes numbers one by one, or as one sequence."""
     return st.one_of(
-        called(name, sequence),
-        st.tuples(st.just(name), numbers.map(tuple), st.just({})),
+        called(name, sequence), st.tuples(st.just(name), numbers.map(tuple), st.just({}))
     )
 
 

@@ -60,8 +60,7 @@ def test_what_does_not_count_has_no_derivative():
 
 
 @pytest.mark.parametrize(
-    "values",
-    [lambda c: c[0], lambda c: (c[0], c[1]), lambda c: ((c[0], 2.0), (c[1], c[0] * c[1]))],
+    "values", [lambda c: c[0], lambda c: (c[0], c[1]), lambda c: ((c[0], 2.0), (c[1], c[0] * c[1]))]
 )
 def test_edges_are_filled_with_tensors(values):
     def g(x, c):

@@ -67,11 +67,7 @@ UNLIKE = [  # of which options are others
     *[
         ("ASGD", {**more, **options})
         for more in BOTH
-        for options in (
-            {},
-            {"lr": 0.05, "lambd": 0.1, "alpha": 0.5},
-            {"lr": 0.05, "t0": 3},
-        )
+        for options in ({}, {"lr": 0.05, "lambd": 0.1, "alpha": 0.5}, {"lr": 0.05, "t0": 3})
     ],
     *[
         ("Rprop", {**more, **options})

@@ -55,9 +55,7 @@ def test_value_and_gradient(name):
 
 
 # What HIPS autograd cannot do, and why.
-NOT_IN_AUTOGRAD = {
-    "implicit": "it has no custom_vjp",
-}
+NOT_IN_AUTOGRAD = {"implicit": "it has no custom_vjp"}
 
 
 @problems

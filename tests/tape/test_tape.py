@@ -297,12 +297,7 @@ def test_backward_releases_its_slice_and_nothing_else(tg, leaf):
         above = root.cos()
         beside = w.tanh()
         root.backward()
-        assert states(root) == {
-            "exp": "released",
-            "sin": "released",
-            "cos": "live",
-            "tanh": "live",
-        }
+        assert states(root) == {"exp": "released", "sin": "released", "cos": "live", "tanh": "live"}
         beside.backward()
         assert states(root)["tanh"] == "released"
         return above

@@ -58,8 +58,7 @@ def _by_kept_vjp(T, xp, f):
 def _by_grad(T, xp, f):
     c = T.custom_vjp(f)
     c.defvjp(
-        lambda q: (f(q), (q,)),
-        lambda kept, g: (T.grad(lambda z, w: xp.sum(f(z) * w))(kept[0], g),),
+        lambda q: (f(q), (q,)), lambda kept, g: (T.grad(lambda z, w: xp.sum(f(z) * w))(kept[0], g),)
     )
     return c
 

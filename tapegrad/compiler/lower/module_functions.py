@@ -12,12 +12,7 @@ import numpy as np
 from tapegrad.compiler.codegen import gemm_fallback, math_runtime
 from tapegrad.compiler.codegen.loop_order import TERMS_MOST
 from tapegrad.compiler.codegen.loop_tiling import quick
-from tapegrad.compiler.codegen.nest_function import (
-    Written,
-    memory_intrinsic,
-    vectorised,
-    written,
-)
+from tapegrad.compiler.codegen.nest_function import Written, memory_intrinsic, vectorised, written
 from tapegrad.compiler.codegen.threading import DECLARED, SHARED, Shared, dividing, shared
 from tapegrad.compiler.codegen.vector_module import VectorModule
 from tapegrad.compiler.ir.loop_nest import Nest, collapsed

@@ -7,15 +7,7 @@ at every record that needs Python.
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import (
-    address,
-    call8,
-    f4,
-    f8,
-    i4,
-    i8,
-    u1,
-)
+from tapegrad.kernels.memory import address, call8, f4, f8, i4, i8, u1
 from tapegrad.kernels.sweep.arena import (
     add_f4,
     cell_of,

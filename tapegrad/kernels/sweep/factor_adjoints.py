@@ -9,14 +9,7 @@ such records need not wait for them.
 
 from tapegrad.kernels.flags import helper, typed
 from tapegrad.kernels.memory import f8, i8
-from tapegrad.kernels.sweep.arena import (
-    all_finite,
-    data,
-    give_back,
-    saved,
-    take,
-    wanted,
-)
+from tapegrad.kernels.sweep.arena import all_finite, data, give_back, saved, take, wanted
 from tapegrad.kernels.sweep.reachability import input_at
 from tapegrad.kernels.sweep.solve_adjoints import add_matrices, row_and_column
 from tapegrad.kernels.sweep.sweep_abi import (

@@ -1,10 +1,7 @@
 """Passes over records alone: what is live, needed, reached, released."""
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import (
-    i8,
-    u1,
-)
+from tapegrad.kernels.memory import i8, u1
 from tapegrad.kernels.sweep.sweep_abi import (
     BELOW,
     DONE,

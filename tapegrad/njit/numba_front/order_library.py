@@ -5,14 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tapegrad.njit.numba_front.array_library import (
-    INDICES,
-    Function,
-    at,
-    defined,
-    dtype,
-    over,
-)
+from tapegrad.njit.numba_front.array_library import INDICES, Function, at, defined, dtype, over
 from tapegrad.njit.numba_front.objects import NumbaType, types
 from tapegrad.njit.three_address_code import Unsupported
 

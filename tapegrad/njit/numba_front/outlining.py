@@ -15,13 +15,7 @@ from numba.stencils.stencil import StencilFunc
 from tapegrad.kernels.flags import from_python
 from tapegrad.njit.numba_front import array_library
 from tapegrad.njit.numba_front.array_calls import name_of_method
-from tapegrad.njit.numba_front.components import (
-    array_of,
-    components,
-    element_of,
-    is_opaque,
-    scalar,
-)
+from tapegrad.njit.numba_front.components import array_of, components, element_of, is_opaque, scalar
 from tapegrad.njit.numba_front.lists import Lists
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.outlined_code import Statement, outlined

@@ -51,10 +51,7 @@ _STATEMENTS = {
 }
 _READING = (ir.Assign, ir.SetItem, ir.StaticSetItem)
 _PASSING = ("cast", "build_tuple", "phi", "undef", "null")
-_REASONS = {
-    "build_map": "a dictionary: use arrays",
-    "build_set": "a set: use arrays",
-}
+_REASONS = {"build_map": "a dictionary: use arrays", "build_set": "a set: use arrays"}
 
 
 class Translation(Exceptions):

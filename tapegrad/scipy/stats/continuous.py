@@ -159,9 +159,7 @@ gumbel_l = Continuous(
     isf=lambda q: np.log(-np.log(q)),
 )
 gennorm = Continuous(
-    "gennorm",
-    "beta",
-    logpdf=lambda z, b: np.log(b / 2) - special.gammaln(1 / b) - np.abs(z) ** b,
+    "gennorm", "beta", logpdf=lambda z, b: np.log(b / 2) - special.gammaln(1 / b) - np.abs(z) ** b
 )
 vonmises = Continuous(
     "vonmises",

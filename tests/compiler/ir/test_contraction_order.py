@@ -208,8 +208,7 @@ DERIVATIVES = {
         tg.grad(lambda *y: np.sum(np.sin(blend(*y))), argnums=(0, 1, 2)), x, direction(*x)
     ),
     "gradient of a gradient": tg.grad(
-        lambda *x: np.sum(tg.grad(lambda *y: np.sum(np.sin(blend(*y))))(*x) ** 2),
-        argnums=(0, 1, 2),
+        lambda *x: np.sum(tg.grad(lambda *y: np.sum(np.sin(blend(*y))))(*x) ** 2), argnums=(0, 1, 2)
     ),
     "jacfwd": lambda a, p, w: tg.jacfwd(scaled)(w[:, 0], a, p, w),
     "vmap": lambda a, p, w: tg.vmap(lambda t: blend(a * t, p, w))(np.arange(3.0)),

@@ -94,13 +94,7 @@ def test_operations_on_one_value(always, row):
 
 @pytest.mark.parametrize(
     "row",
-    [
-        ("cat", {"dim": 1}),
-        ("stack", {"dim": 1}),
-        ("matmul", {}),
-        ("product", {}),
-        ("maximum", {}),
-    ],
+    [("cat", {"dim": 1}), ("stack", {"dim": 1}), ("matmul", {}), ("product", {}), ("maximum", {})],
     ids=lambda row: row[0],
 )
 def test_operations_on_two_values(always, row):

@@ -35,10 +35,7 @@ PICKED = {
     "by a number": (lambda x: x[tg.tensor(1)], (3, 2)),
     "index_select": (lambda x: tg.index_select(x, 0, tg.tensor([2, 0, 0])), (3, 2)),
     "index_select, columns": (lambda x: tg.index_select(x, 1, tg.tensor([2, 0, 0])), (2, 3)),
-    "index_select, in the middle": (
-        lambda x: tg.index_select(x, 1, tg.tensor([2, 0])),
-        (2, 3, 4),
-    ),
+    "index_select, in the middle": (lambda x: tg.index_select(x, 1, tg.tensor([2, 0])), (2, 3, 4)),
     "columns": (lambda x: x[:, tg.tensor([2, 0, -1])], (2, 3)),
     "in the middle": (lambda x: x[:, tg.tensor([[2, 0], [1, 1]])], (2, 3, 4)),
     "last": (lambda x: x[..., tg.tensor([3, 3])], (2, 3, 4)),
