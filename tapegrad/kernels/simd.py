@@ -2,12 +2,13 @@
 
 Each is an intrinsic that becomes one or a few LLVM instructions, never a branch or a call, so a
 loop over functions made of them vectorises. All work on float64 except `widen` and `narrow`,
-which let one float64 body serve float32 arguments too, and the last two, of float32.
+which let one float64 body serve float32 arguments too, and the last ones, `_f4`, of float32.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.errors import TypingError
@@ -16,7 +17,8 @@ from numba.extending import intrinsic
 from tapegrad.kernels import simd_tables
 from tapegrad.kernels.polynomial import polynomial
 
-F64, F32, I64, BOOL = types.float64, types.float32, types.int64, types.boolean
+F64, F32, I64, I32 = types.float64, types.float32, types.int64, types.int32
+BOOL = types.boolean
 
 
 def lane(f: Callable[..., Any]) -> Any:
@@ -25,16 +27,37 @@ def lane(f: Callable[..., Any]) -> Any:
 
 
 def _call(name: str, result: Any, args: tuple[Any, ...]) -> Any:
-    """The (signature, code generator) of the LLVM intrinsic `name` on doubles."""
+    """The (signature, code generator) of the LLVM intrinsic `name` on floats of one type."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
         del context, signature
-        double = ir.DoubleType()
-        shape = ir.FunctionType(double, [double] * len(args))
-        function = builder.module.declare_intrinsic(name, [double], shape)
+        kind = values[0].type
+        shape = ir.FunctionType(kind, [kind] * len(args))
+        function = builder.module.declare_intrinsic(name, [kind], shape)
         return builder.call(function, values)
 
     return result(*args), codegen
+
+
+def _cast(source: Any, target: Any, kind: Any) -> Any:
+    """That of the same bits as a value of another type, LLVM's `kind`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return builder.bitcast(values[0], kind)
+
+    return target(source), codegen
+
+
+def _horner(kind: Any, coefficients: Any) -> Any:
+    if not isinstance(coefficients, types.UniTuple):
+        raise TypingError(f"`horner` takes a tuple of floats, got {coefficients}.")
+    count = coefficients.count
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        x, c = values
+        return polynomial(builder, x, [builder.extract_value(c, k) for k in range(count)])
+
+    return kind(kind, types.UniTuple(kind, count)), codegen
 
 
 def _fma(kind: Any) -> Any:
@@ -63,21 +86,13 @@ def select(typingctx: Any, condition: Any, a: Any, b: Any) -> Any:
 @lane
 def bits(typingctx: Any, x: Any) -> Any:
     """The bit pattern of a double as an int64."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
-        return builder.bitcast(values[0], ir.IntType(64))
-
-    return I64(F64), codegen
+    return _cast(F64, I64, ir.IntType(64))
 
 
 @lane
 def from_bits(typingctx: Any, b: Any) -> Any:
     """The double with bit pattern `b`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
-        return builder.bitcast(values[0], ir.DoubleType())
-
-    return F64(I64), codegen
+    return _cast(I64, F64, ir.DoubleType())
 
 
 @lane
@@ -111,15 +126,7 @@ def truncated_remainder(typingctx: Any, a: Any, b: Any) -> Any:
 @lane
 def horner(typingctx: Any, x: Any, coefficients: Any) -> Any:
     """c[0] + x*(c[1] + x*(c[2] + ...)) for a constant tuple, one fma per coefficient."""
-    if not isinstance(coefficients, types.UniTuple):
-        raise TypingError(f"`horner` takes a tuple of floats, got {coefficients}.")
-    count = coefficients.count
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
-        x, c = values
-        return polynomial(builder, x, [builder.extract_value(c, k) for k in range(count)])
-
-    return F64(F64, types.UniTuple(F64, count)), codegen
+    return _horner(F64, coefficients)
 
 
 @lane
@@ -236,6 +243,47 @@ def _look_up(module: Any, values: Sequence[float]) -> Any:
 def fma_f4(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
     """The fused a * b + c of float32, rounded once."""
     return _fma(F32)
+
+
+@lane
+def bits_f4(typingctx: Any, x: Any) -> Any:
+    """The bit pattern of a float32 as an int32."""
+    return _cast(F32, I32, ir.IntType(32))
+
+
+@lane
+def from_bits_f4(typingctx: Any, b: Any) -> Any:
+    """The float32 with bit pattern `b`."""
+    return _cast(I32, F32, ir.FloatType())
+
+
+@lane
+def magnitude_f4(typingctx: Any, x: Any) -> Any:
+    """|x| of float32."""
+    return _call("llvm.fabs", F32, (F32,))
+
+
+@lane
+def copysign_f4(typingctx: Any, x: Any, sign: Any) -> Any:
+    """|x| with the sign bit of `sign`, of float32."""
+    return _call("llvm.copysign", F32, (F32, F32))
+
+
+@lane
+def root_f4(typingctx: Any, x: Any) -> Any:
+    """The square root of float32."""
+    return _call("llvm.sqrt", F32, (F32,))
+
+
+@lane
+def horner_f4(typingctx: Any, x: Any, coefficients: Any) -> Any:
+    """`horner` of float32."""
+    return _horner(F32, coefficients)
+
+
+def singles(*numbers: float) -> tuple[Any, ...]:
+    """Coefficients for `horner_f4`."""
+    return tuple(map(np.float32, numbers))
 
 
 @lane

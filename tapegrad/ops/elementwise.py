@@ -304,7 +304,7 @@ reciprocal = elementwise("reciprocal", np.reciprocal, x=lambda y: -y * y, domain
                          example=("tg.reciprocal(tg.tensor(4.0))", "tensor(0.2500)"))
 
 exp = elementwise("exp", np.exp, x=lambda y: y,
-                  complex=ANALYTIC, scalar="vmath.exp({0})", single="single.exp({0})",
+                  complex=ANALYTIC, scalar="vmath.exp({0})",
                   rare="vmath.exp_is_rare({0})", to_float=True, inplace=True, loop="f8",
                   doc="The exponential.",
                   example=("tg.exp(tg.tensor(0.0))", "tensor(1.)"))
@@ -326,12 +326,12 @@ exp2 = elementwise("exp2", np.exp2, x=lambda y: LN_2 * y,
                    doc="2 to the power of it.",
                    example=("tg.exp2(tg.tensor(3.0))", "tensor(8.)"))
 log1p = elementwise("log1p", np.log1p, x=lambda x: 1 / (1 + x), domain=UNIT,
-                    complex=ANALYTIC, scalar="vmath.log1p({0})",
+                    complex=ANALYTIC, scalar="vmath.log1p({0})", loop="f4",
                     rare="vmath.log1p_is_rare({0})", vmath="many", to_float=True, inplace=True,
                     doc="log(1 + x), exact near 0.",
                     example=("tg.log1p(tg.tensor(0.0))", "tensor(0.)"))
 expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y, complex=ANALYTIC,
-                    scalar="vmath.expm1({0})", to_float=True, inplace=True, loop="f8",
+                    scalar="vmath.expm1({0})", to_float=True, inplace=True, loop="f8 f4",
                     doc="exp(x) - 1, exact near 0.",
                     example=("tg.expm1(tg.tensor(0.0))", "tensor(0.)"))
 sqrt = elementwise("sqrt", np.sqrt, x=lambda y: 0.5 / y, domain=POSITIVE,
@@ -354,42 +354,42 @@ rsqrt = elementwise("rsqrt", Composed((np.sqrt, "a"), (np.reciprocal, "y")),
                     example=("tg.rsqrt(tg.tensor(4.0))", "tensor(0.5000)"))
 sin = elementwise("sin", np.sin, x=lambda x: cos(x),
                   complex=ANALYTIC, scalar="vmath.sin({0})",
-                  guard="abs({0}) > TRIG_MAX", rare="vmath.angle_is_rare({0})", vmath="untabled",
-                  to_float=True, inplace=True, loop="f8 scalar",
+                  guard="vmath.angle_is_large({0})", rare="vmath.angle_is_rare({0})",
+                  vmath="untabled", to_float=True, inplace=True, loop="f8 scalar",
                   doc="The sine.",
                   example=("tg.sin(tg.tensor(0.0))", "tensor(0.)"))
 cos: Op = elementwise("cos", np.cos, x=lambda x: -sin(x),
                       complex=ANALYTIC, scalar="vmath.cos({0})",
-                      guard="abs({0}) > TRIG_MAX", rare="vmath.angle_is_rare({0})",
+                      guard="vmath.angle_is_large({0})", rare="vmath.angle_is_rare({0})",
                       vmath="untabled", to_float=True, inplace=True, loop="f8 scalar",
                       doc="The cosine.",
                       example=("tg.cos(tg.tensor(0.0))", "tensor(1.)"))
 tan = elementwise("tan", np.tan, x=lambda y: 1 + y * y, domain=UNIT,
                   complex=ANALYTIC, scalar="vmath.tan({0})",
-                  guard="abs({0}) > TRIG_MAX", rare="vmath.angle_is_rare({0})", vmath="untabled",
-                  to_float=True, inplace=True, loop="f8",
+                  guard="vmath.angle_is_large({0})", rare="vmath.angle_is_rare({0})",
+                  vmath="untabled", to_float=True, inplace=True, loop="f8 f4",
                   doc="The tangent.",
                   example=("tg.tan(tg.tensor(0.0))", "tensor(0.)"))
 asin = elementwise("asin", np.arcsin, x=lambda x: 1 / sqrt(1 - x * x), domain=UNIT,
                    complex=ANALYTIC,
-                   scalar="vmath.asin({0})", to_float=True, inplace=True, loop="f8",
+                   scalar="vmath.asin({0})", to_float=True, inplace=True, loop="f8 f4",
                    aliases="arcsin", doc="The inverse sine.",
                    example=("tg.asin(tg.tensor(0.0))", "tensor(0.)"))
 acos = elementwise("acos", np.arccos, x=lambda x: -1 / sqrt(1 - x * x), domain=UNIT,
                    complex=ANALYTIC,
-                   scalar="vmath.acos({0})", to_float=True, inplace=True, loop="f8",
+                   scalar="vmath.acos({0})", to_float=True, inplace=True, loop="f8 f4",
                    aliases="arccos", doc="The inverse cosine.",
                    example=("tg.acos(tg.tensor(1.0))", "tensor(0.)"))
 atan = elementwise("atan", np.arctan, x=lambda x: 1 / (1 + x * x), complex=ANALYTIC,
-                   scalar="vmath.atan({0})", to_float=True, inplace=True, loop="f8",
+                   scalar="vmath.atan({0})", to_float=True, inplace=True, loop="f8 f4",
                    aliases="arctan", doc="The inverse tangent.",
                    example=("tg.atan(tg.tensor(0.0))", "tensor(0.)"))
 sinh = elementwise("sinh", np.sinh, x=lambda x: cosh(x), complex=ANALYTIC,
-                   scalar="vmath.sinh({0})", to_float=True, inplace=True, loop="f8",
+                   scalar="vmath.sinh({0})", to_float=True, inplace=True, loop="f8 f4",
                    doc="The hyperbolic sine.",
                    example=("tg.sinh(tg.tensor(0.0))", "tensor(0.)"))
 cosh: Op = elementwise("cosh", np.cosh, x=lambda x: sinh(x), complex=ANALYTIC,
-                       scalar="vmath.cosh({0})", to_float=True, inplace=True, loop="f8",
+                       scalar="vmath.cosh({0})", to_float=True, inplace=True, loop="f8 f4",
                        doc="The hyperbolic cosine.",
                        example=("tg.cosh(tg.tensor(0.0))", "tensor(1.)"))
 tanh = elementwise("tanh", np.tanh, x=lambda y: 1 - y * y, complex=ANALYTIC,
@@ -432,7 +432,7 @@ hypot = elementwise("hypot", np.hypot, a=lambda a, y: a / y, b=lambda b, y: b / 
                     singular="There is no derivative (NaN) at the origin.")
 sigmoid = elementwise("sigmoid", Lazy("expit", lambda x: 1 / (1 + np.exp(-x))),
                       x=lambda y: y * (1 - y), complex=ANALYTIC,
-                      scalar="vmath.sigmoid({0})", single="single.sigmoid({0})", to_float=True,
+                      scalar="vmath.sigmoid({0})", to_float=True,
                       inplace=True, loop="f8 f4 scalar",
                       doc="1 / (1 + exp(-x)).",
                       example=("tg.sigmoid(tg.tensor(0.0))", "tensor(0.5000)"))

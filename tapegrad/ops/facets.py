@@ -17,9 +17,6 @@ class Facets:
     # One element of it, as kernels and compiled programs write it: ``{0}`` is the first operand,
     # ``T(0.5)`` a number of its type (see `kernels.codegen.rule_codegen`).
     scalar: str = ""
-    # The same of float32 in that type, which takes half the time and is not rounded once only: what
-    # kernels take.
-    single: str = ""
     # For which arguments ``scalar`` does not do, but ``vmath.sin_any``.
     guard: str = ""
     # The same of a form of fewer instructions, ``vmath.sin_plain``; `never`.

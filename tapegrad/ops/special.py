@@ -131,7 +131,8 @@ def _logit_form(x: Any) -> Any:
 # fmt: off
 sinc = elementwise("sinc", _sinc, x=_sinc_slope, complex=ANALYTIC,
                    scalar="vmath.sinc({0})",
-                   guard="abs({0}) > TRIG_MAX / 4.0", to_float=True, inplace=True, loop="f8 f4",
+                   guard="vmath.angle_is_large(T(4.0) * {0})", to_float=True, inplace=True,
+                   loop="f8 f4",
                    doc="sin(pi * x) / (pi * x); 1 at 0.",
                    example=("tg.sinc(tg.tensor(0.5))", "tensor(0.6366)"))
 erfinv = elementwise("erfinv", Lazy("erfinv"), x=lambda y: exp(y * y) / TWO_OVER_ROOT_PI,

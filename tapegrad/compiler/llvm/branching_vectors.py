@@ -41,7 +41,7 @@ def branching() -> dict[str, Link]:
 
     >>> from tapegrad.compiler.llvm.branching_vectors import branching
     >>> branching()["vmath.sin_any.f64"]
-    ('vmath.sin({0})', 'abs({0}) > TRIG_MAX')
+    ('vmath.sin({0})', 'vmath.angle_is_large({0})')
     """
     found = {}
     for name in table:

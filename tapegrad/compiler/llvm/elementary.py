@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, SimpleNamespace
@@ -22,7 +22,7 @@ from tapegrad.kernels import build, simd_tables
 
 HERE = "tapegrad.kernels."
 ATTRIBUTES = "nounwind willreturn memory(none)"
-PREFIX, OUTLINED = "vmath.", "outlined."
+PREFIX, SINGLE, OUTLINED = "vmath.", "single.", "outlined."
 
 
 @cache
@@ -52,15 +52,31 @@ def _import(name: str, *rest: Any) -> Any:
     return functions(module) if module != name else builtins.__import__(name, *rest)
 
 
-_PRIMITIVES = SimpleNamespace(**vars(ssa), floor_f8=ssa.floor, select_f4=ssa.select)
+# Those of `ssa` take any type of float.
+_SINGLE = {f"{name}_f4": getattr(ssa, name) for name in (
+    "bits", "copysign", "fma", "from_bits", "horner", "magnitude", "root"
+)}  # fmt: skip
+_PRIMITIVES = SimpleNamespace(
+    **vars(ssa), **_SINGLE, select_f4=partial(ssa.select, kind="float"), floor_f8=ssa.floor
+)
 
 
 @cache
 def _functions() -> dict[str, Any]:
     """The functions by their names; those that compute in float32 are called `single.`."""
-    single = {f"single.{name}": f for name, f in vars(functions("vmath.single")).items()}
-    found: dict[str, Any] = vars(functions()) | single
-    return found
+    single = functions("vmath.single")
+    found: dict[str, Any] = dict(vars(functions()))
+    return found | {SINGLE + name: getattr(single, name) for name in single.__all__}
+
+
+def of_type(name: str, type: str) -> str:
+    """The function that serves an argument of a type: of float32 one in that type, if there is one.
+
+    >>> from tapegrad.compiler.llvm.elementary import of_type
+    >>> of_type("exp", "float"), of_type("exp", "double"), of_type("lgamma", "float")
+    ('single.exp', 'exp', 'lgamma')
+    """
+    return SINGLE + name if type == "float" and SINGLE + name in _functions() else name
 
 
 class _Fork(Exception):

@@ -108,8 +108,7 @@ class Code(Block):
             return _value(upper(lower(operands[0], operands[1]), operands[2]))
         if name in scipy_calls.SCIPY:
             return scipy_calls.call(name, *operands).value
-        of_kind = (kind == "float") == (self.short == "single")
-        links = chain(name, self.short if of_kind else "none")
+        links = chain(name, "none" if kind == "float" else self.short)
         chosen, test = links[min(self.place, len(links) - 1)]
         if test:
             self.bad.append(form(test, self, values))
@@ -168,8 +167,7 @@ def _form(form: str) -> Callable[..., Operand]:
 def _names() -> dict[str, Any]:
     """What a form may speak of."""
     return {
-        "vmath": _Calls(""),
-        "single": _Calls("single."),
+        "vmath": _Calls(),
         "math": ssa.Math(),
         "abs": ssa.magnitude,
         "floor": ssa.floor,
@@ -179,22 +177,17 @@ def _names() -> dict[str, Any]:
         "zero": 0,
         "one": 1,
         "T": lambda x: x,  # a number of the operands' type
-        "TRIG_MAX": elementary.functions().TRIG_MAX,
     }
 
 
 class _Calls:
-    """The functions of `vmath`, each as a call of its definition."""
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
+    """The functions of `vmath`, each as a call of its definition; of float32 those of `single`."""
 
     def __getattr__(self, name: str) -> Callable[..., Operand]:
-        name = self._prefix + name
-
         def call(first: Operand, *rest: Operand | float) -> Operand:
-            defined = elementary.definition(name, first.type)
-            function = elementary.symbol(name, first.type)
+            chosen = elementary.of_type(name, first.type)
+            defined = elementary.definition(chosen, first.type)
+            function = elementary.symbol(chosen, first.type)
             values = [first.value]
             values += [x.value if isinstance(x, Operand) else literal(x, first.type) for x in rest]
             return Operand(first.block, first.block.call(function, defined.result, values))

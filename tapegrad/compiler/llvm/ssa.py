@@ -237,10 +237,10 @@ def fma(a: Any, b: Any, c: Any) -> Operand:
     return _call("llvm.fma", a, b, c)
 
 
-def select(condition: Operand, a: Any, b: Any) -> Operand:
-    """`a if condition else b` with both sides computed."""
+def select(condition: Operand, a: Any, b: Any, kind: str = "double") -> Operand:
+    """`a if condition else b` with both sides computed; of two numbers the kind has to be said."""
     like = next((x for x in (a, b) if isinstance(x, Operand)), None)
-    kind = "double" if like is None else like.type
+    kind = kind if like is None else like.type
     a, b = (x.value if isinstance(x, Operand) else literal(x, kind) for x in (a, b))
     if a.type != b.type:
         raise TypeError(f"`select` takes two values of one type, got {a} and {b}")
@@ -248,13 +248,15 @@ def select(condition: Operand, a: Any, b: Any) -> Operand:
 
 
 def bits(x: Operand) -> Operand:
-    """The bit pattern of a double as an i64."""
-    return x._write("i64", f"bitcast {x.value} to i64")
+    """The bit pattern of a float as an integer of its size."""
+    kind = "i64" if x.type == "double" else "i32"
+    return x._write(kind, f"bitcast {x.value} to {kind}")
 
 
 def from_bits(b: Operand) -> Operand:
-    """The double with bit pattern `b`."""
-    return b._write("double", f"bitcast {b.value} to double")
+    """The float with bit pattern `b`."""
+    kind = "double" if b.type == "i64" else "float"
+    return b._write(kind, f"bitcast {b.value} to {kind}")
 
 
 def magnitude(x: Operand) -> Operand:
@@ -272,6 +274,11 @@ def copysign(x: Any, sign: Any) -> Operand:
 def nearest(x: Operand) -> Operand:
     """The integer nearest to x, ties to even."""
     return _call("llvm.rint", x)
+
+
+def root(x: Operand) -> Operand:
+    """The square root."""
+    return _call("llvm.sqrt", x)
 
 
 def floor(x: Operand) -> Operand:
@@ -296,20 +303,22 @@ def narrow(y: Operand, like: Operand) -> Operand:
     return y._write("float", f"fptrunc {y.value} to float")
 
 
-fma_f4 = fma
-
-
 def F32(x: Any) -> Any:
     """A number of the operands' type."""
     return x
 
 
+def singles(*numbers: float) -> tuple[float, ...]:
+    """Coefficients of a polynomial of float32."""
+    return numbers
+
+
 def times_power_f4(p: Operand, t: Operand) -> Operand:
     """p * 2**n of float32, where n + 254 stands in the low bits of t; in two factors."""
-    both = t._write("i32", f"bitcast {t.value} to i32")
+    both = bits(t)
     half = (both << 22) & (0xFF << 23)
     for factor in half, (both << 23) - half:
-        p = p * factor._write("float", f"bitcast {factor.value} to float")
+        p = p * from_bits(factor)
     return p
 
 

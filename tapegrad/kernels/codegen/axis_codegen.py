@@ -200,7 +200,7 @@ class Rows:
                 return x.name
             text = f"{x.name}[{'at' if x.each else self.here}]"
         else:
-            form = chain(x.name, "single" if self.dtype == "f4" else "none")[-1][0]
+            form = chain(x.name, "none")[-1][0]
             text = form.format(*[self._write(arg, inner, each) for arg in x.args])
         if x.each:
             name = each[key] = f"e{len(self._names)}_{len(each)}"

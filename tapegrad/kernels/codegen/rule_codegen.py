@@ -16,7 +16,7 @@ from tapegrad.kernels import simd_tables
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, table
 from tapegrad.ops.facets import Facets
 
-Short = Literal["none", "untabled", "all", "single"]  # which short forms are wanted
+Short = Literal["none", "untabled", "all"]  # which short forms are wanted
 Link = tuple[str, str]  # a form, and a test for the arguments that it does not serve, if any
 BLOCK = 1024  # elements of a loop that are computed before a test decides whether that will do
 
@@ -40,13 +40,11 @@ def chain(name: str, short: Short = "all") -> list[Link]:
     >>> for form, test in chain("sin"):
     ...     print(f"{form:<20}", test)
     vmath.sin_plain({0}) vmath.angle_is_rare({0})
-    vmath.sin({0})       abs({0}) > TRIG_MAX
+    vmath.sin({0})       vmath.angle_is_large({0})
     vmath.sin_any({0})
     """
     form = scalar_form(name)
     op = table.get(name, Facets)
-    if short == "single" and op.single:
-        return [(op.single, "")]
     guard, rare = op.guard, op.rare
     links = []
     tables = short == "all" and simd_tables.in_registers()
@@ -179,8 +177,7 @@ def names_in(x: Any) -> set[str]:
 HEADER = """\
 import math
 from math import copysign
-from tapegrad.kernels import vmath
-from tapegrad.kernels.vmath import single
+from tapegrad.kernels{vmath}
 from tapegrad.kernels.memory import select{suffix} as select, {pointer} as pointer, i8
 from tapegrad.kernels.memory import floor{suffix} as floor, plus{suffix} as plus
 from tapegrad.kernels.memory import room{suffix} as room
@@ -190,13 +187,16 @@ zero = T(0.0)
 one = T(1.0)
 
 """
-KINDS = {"f8": ("f8", "float64"), "f4": ("f4", "float32")}
+KINDS = {
+    "f8": ("f8", "float64", " import vmath"),
+    "f4": ("f4", "float32", ".vmath import single as vmath"),
+}
 
 
 def header(dtype: str) -> str:
     """What every generated kernel begins with."""
-    pointer, kind = KINDS[dtype]
-    return HEADER.format(pointer=pointer, kind=kind, suffix="_" + dtype)
+    pointer, kind, vmath = KINDS[dtype]
+    return HEADER.format(pointer=pointer, kind=kind, vmath=vmath, suffix="_" + dtype)
 
 
 class ElementLoop(NamedTuple):
@@ -242,7 +242,7 @@ def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
     order = ("a", "b", "c", "g", "y")
     fixed = {name for i, name in enumerate(order) if scalars >> i & 1}
     # For a few elements, which are most, a short form has to wait for what it looks up.
-    short: Short = "untabled" if dtype == "f8" else "single"
+    short: Short = "untabled" if dtype == "f8" else "none"
     return _source(op, value, dtype, ADJOINT, fixed, short, total=bool(scalars >> k & 1))
 
 
@@ -254,7 +254,7 @@ def forward_source(op: Op, dtype: str, scalars: int) -> str:
     element is read after it was overwritten.
     """
     fixed = {name for i, name in enumerate(OPERANDS) if scalars >> i & 1}
-    short: Short = "all" if dtype == "f8" else "single"
+    short: Short = "all" if dtype == "f8" else "none"
     over = "a" if scalars >> 4 & 1 else ""
     return _source(op, result(op), dtype, FORWARD, fixed, short, over=over)
 

@@ -74,6 +74,7 @@ from tapegrad.kernels.vmath.modulo import (
 from tapegrad.kernels.vmath.roots import cbrt, hypot, rint
 from tapegrad.kernels.vmath.trigonometric import (
     TRIG_MAX,
+    angle_is_large,
     cos,
     cos_any,
     sin,
@@ -88,6 +89,7 @@ __all__ = [
     "TRIG_MAX",
     "acos",
     "acosh",
+    "angle_is_large",
     "angle_is_rare",
     "asin",
     "asinh",

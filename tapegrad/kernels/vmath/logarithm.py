@@ -208,6 +208,19 @@ def logaddexp(x: float, y: float) -> Any:
 
 
 @scalar
+def power_of(r: float, x: float, w: float) -> float:
+    """x**w, where r is |x|**w of ordinary numbers."""
+    a = magnitude(x)
+    r = select(a == 1.0, 1.0, r)
+    # A negative base: the sign of an odd power, and no real value at a fraction (or at NaN).
+    half = 0.5 * w
+    odd = (nearest(half) != half) & (nearest(w) == w)
+    r = select(odd, copysign(r, x), r)
+    r = select((x < 0.0) & (a < INF) & (nearest(w) != w), NAN, r)
+    return select((w == 0.0) | (x == 1.0), 1.0, r)
+
+
+@scalar
 def power(x: float, y: float) -> Any:
     """x**y, with the special cases of IEEE 754."""
     a, w = magnitude(widen(x)), widen(y)
@@ -242,10 +255,4 @@ def power(x: float, y: float) -> Any:
     product = w * log_a
     rest = fma(w, log_low, fma(w, log_a, -product))
     r = exp_sum(product, select(magnitude(product) < 1000.0, rest, 0.0))
-    r = select(a == 1.0, 1.0, r)
-    # A negative base: the sign of an odd power, and no real value at a fraction (or at NaN).
-    half = 0.5 * w
-    odd = (nearest(half) != half) & (nearest(w) == w)
-    r = select(odd, copysign(r, widen(x)), r)
-    r = select((widen(x) < 0.0) & (a < INF) & (nearest(w) != w), NAN, r)
-    return narrow(select((w == 0.0) | (widen(x) == 1.0), 1.0, r), x)
+    return narrow(power_of(r, widen(x), w), x)

@@ -44,6 +44,12 @@ COS = (
 
 
 @scalar
+def angle_is_large(x: float) -> Any:
+    """Whether `sin`, `cos` and `tan` do not serve x."""
+    return magnitude(widen(x)) > TRIG_MAX
+
+
+@scalar
 def _reduce(x: float) -> tuple[float, float, int]:
     """h, l, q with x = q*pi/2 + h + l, |h| <= pi/4; only the two low bits of q count."""
     x = select(magnitude(x) <= TRIG_MAX, x, math.nan)

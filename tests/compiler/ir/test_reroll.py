@@ -62,8 +62,8 @@ def with_ends(x):
 
 def several(x):
     a, b, c = x, x * 2.0, np.sum(x)
-    for _ in range(20):
-        a, b, c = b * 0.5, np.sin(a) + c, c * 0.9 + np.sum(a)
+    for _ in range(20):  # no sum, which a short loop may do in another order
+        a, b, c = b * 0.5, np.sin(a) + c, c * 0.9 + np.max(a)
     return a, b, c
 
 

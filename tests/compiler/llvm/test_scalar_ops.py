@@ -166,6 +166,8 @@ def arguments(name, kind):
         arrays = [np.abs(arrays[0])]
     if name == "bce_logits":  # the same of its sum
         arrays = [np.abs(arrays[0]), np.minimum(np.abs(arrays[1]), 0.5)]
+    if name == "bce":  # of probabilities, and of others its terms cancel
+        arrays[1] = np.clip(arrays[1], 0, 1)
     return arrays
 
 
