@@ -1,6 +1,7 @@
 """What stands at a place in order: medians, modes, the largest few; running extremes.
 
-Values are gathered from where they stand, and so are their gradients.
+Values are gathered from where they stand, and so are their gradients.  Of equal elements those come
+first in order that stand first.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from tapegrad.functions.reductions import ValuesAndIndices, amax, amin
 from tapegrad.functions.scans import sort
 from tapegrad.ops import order
 from tapegrad.ops.core import Op
-from tapegrad.ops.reduce import median as _middle
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -126,7 +126,7 @@ def _median(input: Tensor, dim: Any, keepdim: bool, name: str, *, ignore_nan: bo
         raise TypeError(f"`{name}` keeps a dimension only where `dim` says which: pass `dim`")
     x = ordered(as_input(input, name), name)
     params = {"dim": tuple(range(x._a.ndim)), "keepdim": False, "ignore_nan": ignore_nan}
-    return run(_middle, (x,), params)
+    return run(order.median, (x,), params)
 
 
 @axis_method

@@ -133,9 +133,9 @@ def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
 
 
 @batching_rule(
-    s.to, s.fold, s.tril, s.triu, r.mean, r.median, r.standardize, r.others_prod, r.pair_prod,
+    s.to, s.fold, s.tril, s.triu, r.mean, r.standardize, r.others_prod, r.pair_prod,
     ops.tiling.repeat, ops.tiling.roll, ops.order.all, ops.order.any, ops.order.count_nonzero,
-    ops.factorizations.part,
+    ops.order.median, ops.factorizations.part,
     ops.factorizations.eigh, ops.factorizations.qr, ops.factorizations.svd, ops.solve.pinv,
     ops.solve.matrix_exp, ops.determinant.cofactor_slope, ops.factorizations.completed,
     ops.fourier.fft_c2c, ops.fourier.fft_r2c, ops.fourier.fft_c2r, ops.fourier.sines,

@@ -197,31 +197,6 @@ def _ties(g: Any, x: Any, y: Any, x_spec: Any, dim: Dims, keepdim: bool) -> Any:
     return exact(spread(g, x_spec, dim, keepdim), hit / sum(hit, dim=dim, keepdim=True))
 
 
-def _median(x: Any, *, dim: Dims, keepdim: bool, ignore_nan: bool) -> Any:
-    """The lower of the two elements in the middle; NaN of none, and if one is, unless ignored."""
-    line = np.moveaxis(x, dim, range(-len(dim), 0)).reshape(*remaining(x.shape, dim, False), -1)
-    holes = np.isnan(line) if x.dtype.kind == "f" else np.zeros(1, bool)
-    n = line.shape[-1]
-    if not n:
-        found = np.full(line.shape[:-1], np.nan, x.dtype)
-    elif holes.any():
-        known = np.count_nonzero(~holes, axis=-1, keepdims=True) if ignore_nan else n
-        place = np.maximum(known - 1, 0) // 2 if ignore_nan else np.full((*line.shape[:-1], 1), -1)
-        found = np.take_along_axis(np.sort(line, axis=-1), place, -1)[..., 0]
-        if not ignore_nan:
-            plain = np.partition(line, (n - 1) // 2, axis=-1)[..., (n - 1) // 2]
-            found = np.where(holes.any(-1), found, plain)
-    else:
-        found = np.partition(line, (n - 1) // 2, axis=-1)[..., (n - 1) // 2]
-    return np.asarray(found).reshape(remaining(x.shape, dim, keepdim))
-
-
-def _middle_ties(g: Any, x: Any, y: Any, x_spec: Any, dim: Dims, keepdim: bool) -> Any:
-    middle = spread(y, x_spec, dim, keepdim)
-    hit = where(ne(middle, middle), ne(x, x), eq(x, middle)) * 1.0
-    return exact(spread(g, x_spec, dim, keepdim), hit / sum(hit, dim=dim, keepdim=True))
-
-
 def _prod_vjp(g: Any, x: Any, x_spec: Any, dim: Dims, keepdim: bool) -> Any:
     # Products of the others, from both sides, so that zeros are no special case.
     d = dim[0]
@@ -409,7 +384,6 @@ amin = custom(
     reduces="minimum", axis="reduce", decomposition=all_form, kinds="b",
     singular="Ties share the gradient.",
 )
-median = custom("median", _median, x=_middle_ties, singular="Ties share the gradient.")
 logsumexp = custom(
     "logsumexp", _logsumexp, complex=ANALYTIC, decomposition=_logsumexp_form,
     axis="reduce", to_float=True, doc="``log(sum(exp(x)))``, without overflow.",

@@ -27,8 +27,8 @@ LAPACK = (
 COMPLEX = "conj fft_c2r fft_planes sgn view_as_complex view_as_real"
 CONVOLUTIONS = "convolution convolution_input convolution_weight"
 NO_LOOP = (
-    "argcummax argkth argmedian argmode argsort argtopk cofactor_slope ctc ctc_slope gcd lcm "
-    "masked_embed masked_select median nextafter pure_callback scatter_amax scatter_amin "
+    "cofactor_slope ctc ctc_slope gcd lcm "
+    "masked_embed masked_select nextafter pure_callback scatter_amax scatter_amin "
     "scatter_prod window_argmax window_spread window_sum"
 )
 SCIPY = (

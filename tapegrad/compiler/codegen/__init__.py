@@ -4,9 +4,10 @@
 `loop_order` orders the loops, `transpose` does 8 x 8 blocks), `nest_function` the function around
 it, `vector_module` holds those with vectors; `loop_tiling` and `math_runtime` compute elementary
 functions over many elements, `threading` splits a nest among threads.  `small_matmul` and
-`small_factor` are straight-line linear algebra, `gemm_fallback` repeats a product where a strong
-zero makes a difference, `callbacks` calls Python.  `vector_interpreter` runs nests that are not
-compiled, by calls of `vector_blocks`.
+`small_factor` are straight-line linear algebra, `lapack_routines` calls LAPACK, `stockham` is the
+Fourier transform, `sorting` sorts.  `gemm_fallback` repeats a product where a strong zero makes a
+difference, `callbacks` calls Python.  `vector_interpreter` runs nests that are not compiled, by
+calls of `vector_blocks`.
 
 `schedule` and `lower` import from here; this package imports `ir` and `llvm`.
 """

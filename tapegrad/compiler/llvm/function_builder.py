@@ -19,6 +19,7 @@ class Routine(NamedTuple):
     text: str
     declared: frozenset[str]  # lines
     functions: frozenset[str]  # of one number, see `elementary.definitions`
+    longest: int = 0  # steps of the loops that LLVM should optimise
 
     @property
     def inline(self) -> int:
@@ -31,7 +32,8 @@ class FunctionBuilder:
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.single = dtype.itemsize == 4
-        self.kind = "float" if self.single else "double"
+        kinds = {"f": ("float", "double"), "i": ("i32", "i64")}
+        self.kind = kinds[dtype.kind][not self.single]
         self.head: list[str] = []
         self.lines: list[str] = []
         self.declared: set[str] = set()

@@ -184,6 +184,7 @@ class Functions:
             self.rough = True
             self.texts.append(routine.text.replace("{name}", name))
             self.straight += routine.inline
+            self.longest = max(self.longest, routine.longest)
             if routine.inline > INLINED and "label %head" not in routine.text:
                 self.once.add(name)
             self.declared |= routine.declared

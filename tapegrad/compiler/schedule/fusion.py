@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from tapegrad.compiler.codegen import stockham
+from tapegrad.compiler.codegen import sorting, stockham
 from tapegrad.compiler.ir.buffers import (
     CONSTANT,
     INPUT,
@@ -54,6 +54,7 @@ from tapegrad.compiler.schedule.step_ir import (
     REDUCE,
     SCAN,
     SCATTER,
+    SORT,
     TRANSFORM,
     WINDOW,
     BoundsCheck,
@@ -133,6 +134,8 @@ class Schedule(ScheduleState):
             self._native(position, node)
         elif kind == TRANSFORM:
             self._transform(position, node)
+        elif kind == SORT:
+            self._sorted(position, node)
         else:
             self.call(position, node)
 
@@ -169,6 +172,8 @@ class Schedule(ScheduleState):
             return NATIVE
         if node.op is fft_planes and node.params["dims"][0] == 0:
             return TRANSFORM
+        if fits and sorting.writer(node.name):
+            return SORT
         if node.name in ("matmul", "product") and node.dtype.kind == "f" and fits:
             return MATRIX
         return CALL
@@ -342,6 +347,22 @@ class Schedule(ScheduleState):
         out = self.fresh(node)
         routine = stockham.routine(before, n, after, node.dtype)
         self.steps.append(RoutineCall(node, given[:1], out, [*given, out], routine))
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    def _sorted(self, position: int, node: Node) -> None:
+        """A sort along a dimension, or a search for the extremes so far."""
+        (a,) = node.args
+        operand, params = self.graph.nodes[a], dict(node.params)
+        dim, shape = params.pop("dim"), operand.shape
+        lines = sorting.Lines(prod(shape[:dim]), shape[dim], prod(shape[dim + 1 :]))
+        write = sorting.writer(node.name)
+        assert write is not None
+        routine = write(lines, operand.dtype, **params)
+        size = sorting.scratch(lines.n, operand.dtype)
+        room, out = whole(self.room(node.dtype, size), (size,)), self.fresh(node)
+        given = [self.plain(a, ordered=True), room, out]
+        self.steps.append(RoutineCall(node, given[:1], out, given, routine))
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 

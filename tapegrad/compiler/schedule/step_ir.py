@@ -24,7 +24,7 @@ MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, JOINED, GATHER, SCATTER, SCAN, NATIVE
     "map", "reduce", "window", "leaf", "matrix", "pieces", "joined", "gather", "scatter", "scan",
     "native",
 )  # fmt: skip
-TRANSFORM, CALL, NESTED = "transform", "call", "nested"
+TRANSFORM, SORT, CALL, NESTED = "transform", "sort", "call", "nested"
 
 
 class Loop:
