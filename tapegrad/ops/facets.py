@@ -70,6 +70,8 @@ class Facets:
     combine: str = ""
     # What ``reduces`` is, of a scan, which takes up one after the other.
     scans: str = ""
+    # By what a scatter takes together what an index brings to one place.
+    scatters: str = ""
     # The same over simpler operations, by the formula of the forward: what programs and kernels
     # compute; None: it does not serve these parameters.  No operand is empty.
     decomposition: Callable[..., Any] | None = None

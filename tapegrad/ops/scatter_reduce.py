@@ -106,12 +106,12 @@ def _prod_src(g: Any, x: Any, index: Any, src: Any, y: Any, dim: int) -> Any:
 
 # fmt: off
 scatter_prod: Op = custom("scatter_prod", _along(np.multiply), x=_prod_x, index=SELECTS,
-                          src=_prod_src, grad_name="ScatterReduce")
+                          src=_prod_src, grad_name="ScatterReduce", scatters="mul")
 scatter_amax: Op = custom("scatter_amax", _along(np.maximum), x=_extreme_x, index=SELECTS,
-                          src=_extreme_src, grad_name="ScatterReduce",
+                          src=_extreme_src, grad_name="ScatterReduce", scatters="maximum",
                           singular="Ties share the gradient.")
 scatter_amin: Op = custom("scatter_amin", _along(np.minimum), x=_extreme_x, index=SELECTS,
-                          src=_extreme_src, grad_name="ScatterReduce",
+                          src=_extreme_src, grad_name="ScatterReduce", scatters="minimum",
                           singular="Ties share the gradient.")
 # fmt: on
 # By the name of the reduction; a mean is the sum over a count.

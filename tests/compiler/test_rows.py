@@ -26,11 +26,7 @@ LAPACK = (
 )
 COMPLEX = "conj fft_c2r fft_planes sgn view_as_complex view_as_real"
 CONVOLUTIONS = "convolution convolution_input convolution_weight"
-NO_LOOP = (
-    "cofactor_slope ctc ctc_slope gcd lcm "
-    "masked_embed masked_select nextafter pure_callback scatter_amax scatter_amin "
-    "scatter_prod window_argmax window_spread window_sum"
-)
+NO_LOOP = "cofactor_slope ctc ctc_slope gcd lcm masked_embed masked_select nextafter pure_callback"
 SCIPY = (
     "beta_logit_slope_a beta_logit_slope_b ellipeinc_slope ellipkinc_slope gamma_log_slope "
     "airy_ai airy_ai_slope chebyshev_polynomial_t chebyshev_polynomial_u cosine_integral "

@@ -27,7 +27,16 @@ from tapegrad.compiler.ir.buffers import (
 from tapegrad.compiler.ir.control_ops import REGION
 from tapegrad.compiler.ir.copy_plans import PLANS
 from tapegrad.compiler.ir.graph import Graph, Node, adds_to_zeros
-from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, computes, supported
+from tapegrad.compiler.ir.loop_nest import (
+    ADD,
+    SET,
+    Nest,
+    Store,
+    Term,
+    computes,
+    nest_of,
+    supported,
+)
 from tapegrad.compiler.llvm.scalar_ops import cheap
 from tapegrad.compiler.schedule import (
     concat_in_place,
@@ -35,6 +44,7 @@ from tapegrad.compiler.schedule import (
     domain_split,
     gather_scatter,
     lapack,
+    pooled_windows,
     scan_nests,
     virtual_concat,
 )
@@ -43,6 +53,7 @@ from tapegrad.compiler.schedule.matmul import multiplied
 from tapegrad.compiler.schedule.speculative_products import ExactNest, speculated
 from tapegrad.compiler.schedule.step_ir import (
     CALL,
+    COLLECT,
     GATHER,
     JOINED,
     LEAF,
@@ -51,6 +62,7 @@ from tapegrad.compiler.schedule.step_ir import (
     NATIVE,
     NESTED,
     PIECES,
+    POOL,
     REDUCE,
     SCAN,
     SCATTER,
@@ -134,6 +146,10 @@ class Schedule(ScheduleState):
             self._native(position, node)
         elif kind == TRANSFORM:
             self._transform(position, node)
+        elif kind == COLLECT:
+            self._collect(position, node)
+        elif kind == POOL:
+            pooled_windows.place_pooled(self, position, node)
         elif kind == SORT:
             self._sorted(position, node)
         else:
@@ -165,6 +181,8 @@ class Schedule(ScheduleState):
         adds = fits and node.op.reduces and operands[0].dtype == node.dtype
         if adds and (node.name == "sum" or node.dtype.kind in "fi"):
             return REDUCE
+        if fits and node.op.scatters and node.dtype.kind in "fi":
+            return COLLECT
         if fits and node.op.scans and node.dtype.kind == "f":
             return SCAN
         alike = fits and all(x.dtype == node.dtype for x in operands)
@@ -172,6 +190,8 @@ class Schedule(ScheduleState):
             return NATIVE
         if node.op is fft_planes and node.params["dims"][0] == 0:
             return TRANSFORM
+        if fits and pooled_windows.pools(node, operands[0]):
+            return POOL
         if fits and sorting.writer(node.name):
             return SORT
         if node.name in ("matmul", "product") and node.dtype.kind == "f" and fits:
@@ -410,6 +430,21 @@ class Schedule(ScheduleState):
         if isinstance(value, Place):
             value = gather_scatter.written(value, target, node)
         self.steps.append(Copy(value, target, ADD if adds else SET))
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    def _collect(self, position: int, node: Node) -> None:
+        """A scatter that computes: each element with what stands at its place so far."""
+        assert node.op is not None
+        x, index, src = node.args
+        self._indices((index,), self._ranges(node, node.shape, 1))
+        out, given = self.fresh(node), self.place(x)
+        # Of an index that is repeated nothing may be read before the loop that writes it.
+        at = gather_scatter.along(out, node.params["dim"], self.plain(index, ordered=True))
+        value = self.plain(src)._replace(shape=at.shape)
+        term = Term(node.op.scatters, (~0, ~1), node.dtype)
+        nest = nest_of(at.shape, [at, value], (term,), (Store(0, at, SET),))
+        self.steps += [Copy(given, out), FixedNest(nest)]
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 

@@ -63,7 +63,7 @@ def plan_of(node: Node, rank: int) -> tuple[Any, ...]:
 def gathered(place: Place, node: Node, indices: list[Place]) -> Place:
     """The window of the elements that index arrays choose."""
     if "along" in node.moves:
-        return _take_along_dim(place, node.params["dim"], indices[0])
+        return along(place, node.params["dim"], indices[0])
     plan = plan_of(node, len(place.shape))
     shape = np.broadcast_shapes(*[i.shape for i in indices])
     holes = [d for d, part in enumerate(plan) if part is HOLE]
@@ -92,7 +92,8 @@ def gathered(place: Place, node: Node, indices: list[Place]) -> Place:
     return Place(place.buffer, offset, full, strides, tuple(found))
 
 
-def _take_along_dim(place: Place, dim: int, index: Place) -> Place:
+def along(place: Place, dim: int, index: Place) -> Place:
+    """The window of the elements that an index array names along a dimension."""
     if not place.shape:
         return place.broadcast(index.shape)
     strides = tuple([0 if d == dim else s for d, s in enumerate(place.strides)])

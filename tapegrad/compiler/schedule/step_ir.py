@@ -24,7 +24,9 @@ MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, JOINED, GATHER, SCATTER, SCAN, NATIVE
     "map", "reduce", "window", "leaf", "matrix", "pieces", "joined", "gather", "scatter", "scan",
     "native",
 )  # fmt: skip
-TRANSFORM, SORT, CALL, NESTED = "transform", "sort", "call", "nested"
+TRANSFORM, SORT, POOL, COLLECT, CALL, NESTED = (
+    "transform", "sort", "pool", "collect", "call", "nested",
+)  # fmt: skip
 
 
 class Loop:

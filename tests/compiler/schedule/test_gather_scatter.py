@@ -13,6 +13,7 @@ ALONG = {
     "gather_of_grad": tg.grad(lambda x, i: (tg.gather(x, 0, i) ** 2).sum()),
     "scatter": lambda x, i: tg.scatter(x, 0, i, x),
     "scatter_add": lambda x, i: tg.scatter_add(x, 0, i, x),
+    "scatter_reduce": lambda x, i: tg.scatter_reduce(x, 0, i, x, "amax"),
     "index_select": lambda x, i: tg.index_select(x, 0, i[0]),
     "index_add": lambda x, i: tg.index_add(x, 0, i[0], x[:2]),
 }
@@ -123,3 +124,41 @@ def test_what_is_added_to_one_place_of_every_kind(name, kind):
     wanted = f(tg.tensor(x), tg.tensor(index), tg.tensor(v)).numpy()
     assert found.dtype == wanted.dtype
     np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4"])
+@pytest.mark.parametrize("how", ["prod", "amax", "amin"])
+def test_products_and_extremes(how, dtype, rng):
+    x = rng.normal(size=(5, 4), scale=3).round().astype(dtype)
+    src = rng.normal(size=(3, 7), scale=3).round().astype(dtype)
+    places = rng.integers(0, 4, (3, 7))
+    if dtype[0] == "f":
+        src[0, 0] = np.nan
+
+    def f(x, places, src):
+        found = tg.scatter_reduce(tg.as_tensor(x), 1, tg.as_tensor(places), src, how)
+        return found, tg.scatter_reduce(x, 1, places, src, how, include_self=False)
+
+    jitted = tg.jit(f)
+    given = [tg.tensor(a) for a in (x, places, src)]
+    for found, wanted in zip(jitted(x, places, src), f(*given), strict=True):
+        np.testing.assert_array_equal(found, wanted.numpy())
+        assert found.dtype == wanted.numpy().dtype
+    assert not jitted.lower(x, places, src).callbacks
+    if dtype == "f8":
+        src[0, 0] = 0.0
+        slopes = tg.grad(lambda x, s: (f(x, places, s)[0] ** 2).sum(), (0, 1))
+        compiled = tg.jit(slopes)
+        for found, wanted in zip(compiled(x, src), slopes(x, src), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-13)
+        assert not compiled.lower(x, src).callbacks
+
+
+@pytest.mark.parametrize("how", ["prod", "amax"])
+def test_one_place_that_is_repeated(how, rng):
+    def f(x, src):
+        places = tg.as_tensor(np.array([[1, 0, 1]])).expand(6, 3)
+        return tg.scatter_reduce(tg.as_tensor(x), 0, places, src, how)
+
+    x, src = rng.normal(size=(2, 3)), rng.normal(size=(6, 3))
+    np.testing.assert_allclose(tg.jit(f)(x, src), f(x, tg.tensor(src)).numpy(), rtol=1e-14)
