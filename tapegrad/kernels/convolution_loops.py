@@ -17,6 +17,7 @@ from tapegrad.kernels.convolution_abi import (
 )
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import address, call8, i4, i8
+from tapegrad.kernels.sweep.arena import has_nan
 
 SMALL = 2048  # elements of an image that stay in the cache while its channels are gone through
 
@@ -277,6 +278,8 @@ def run_form(form_at, a_at, b_at, to, room_at, first, last):
     return put_in_order(this.work, size, totals, to)
 
 
-def form(form_at, a_at, b_at, to, room_at, first, last, p7):
-    """`run_form`, as Python calls it."""
-    return run_form(form_at, a_at, b_at, to, room_at, first, last)
+def form(form_at, a_at, b_at, to, room_at, first, last, checking):
+    """`run_form`; with `checking`, 1 where the result has NaN."""
+    run_form(form_at, a_at, b_at, to, room_at, first, last)
+    this = Form(form_at)
+    return has_nan(to, this.size, this.itemsize) if checking else 0

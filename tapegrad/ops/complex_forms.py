@@ -28,7 +28,7 @@ Form = Callable[..., Any]
 
 def form_of(op: Op, operands: int, complex_result: bool) -> Form | None:
     """The form of an operation of so many operands, of which some or the result are complex."""
-    if op.name in SUMS_OF_PRODUCTS:
+    if op.multilinear:
         return _bilinear(op) if operands == 2 else None
     found = FORMS.get(op.name)
     linear = complex_result and (op.moves or op.name in LINEAR)
@@ -50,8 +50,16 @@ def _by_parts(op: Op) -> Form:
     return form
 
 
+def knows_zeros(op: Op) -> bool:
+    """Whether the form of an operation knows of an imaginary part that is zero.
+
+    It is a product, or hands an imaginary part on.
+    """
+    return op.multilinear or op.name in {"mul", "strong", "exact", "div", "conj", "to"}
+
+
 def _bilinear(op: Op) -> Form:
-    """A product: of numbers, of matrices, of axes."""
+    """A product: of numbers, of matrices, of axes, of images and filters."""
 
     def form(a: Pair, b: Pair, **params: Any) -> Pair:
         re = op(a.re, b.re, **params)
@@ -206,9 +214,6 @@ o: Any = _Operations()
 LINEAR = {"add", "sub", "neg", "sum", "mean", "sum_to", "cumsum", "where", "clone", "trace"}
 _times = _bilinear(table["mul"])
 POWERS = (1, 2, 3, 4, -1, -2)
-# Products, and what hands an imaginary part on: they know of one that is zero.
-SUMS_OF_PRODUCTS = {"matmul", "product", "einsum", "contraction"}
-SPARSE = {"mul", "strong", "exact", "div", "conj", "to"} | SUMS_OF_PRODUCTS
 FORMS: dict[str, Form] = {
     "mul": _times, "strong": _strong, "exact": _exact, "div": _div, "to": _to,
     "reciprocal": lambda z: _div(Pair(1.0, None), z),

@@ -24,7 +24,9 @@ import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import KIND_CONVOLUTION
 from tapegrad.ops.core import ANALYTIC, Op, custom, linear
-from tapegrad.ops.large import large
+from tapegrad.ops.large import found, large
+from tapegrad.ops.linalg import matmul, product, transposed
+from tapegrad.ops.reduce import sum as sum_
 from tapegrad.ops.shape import clone, embed, fold, getitem, permute, reshape, unfold
 from tapegrad.ops.tiling import pad
 
@@ -249,10 +251,68 @@ def _col2im_form(x: Any, *, size: Sizes, kernel: Sizes, places: Sizes, geometry:
     return clone(getitem(x, index=(slice(None), slice(None), *inside)))
 
 
+# In terms of patches, where the loops do not serve.
+
+
+def _convolution_form(x: Any, w: Any, *, size: Sizes, geometry: Geometry, exact: bool) -> Any:
+    if _served("convolution", x, w, size, geometry):
+        return None
+    columns = _columns(x, w.shape[2:], size, geometry)
+    rows = _product(_matrices(w, geometry), columns, exact)
+    return reshape(rows, shape=(x.shape[0], w.shape[0], *size))
+
+
+def _transposed_form(v: Any, w: Any, *, size: Sizes, geometry: Geometry, exact: bool) -> Any:
+    if _served("transposed", v, w, size, geometry):
+        return None
+    kernel, places = w.shape[2:], v.shape[2:]
+    columns = _product(transposed(_matrices(w, geometry)), _outputs(v, geometry), exact)
+    rows = prod(w.shape[1:]) * geometry.groups
+    columns = reshape(columns, shape=(v.shape[0], rows, prod(places)))
+    return col2im(columns, size=size, kernel=kernel, places=places, geometry=geometry)
+
+
+def _correlation_form(v: Any, x: Any, *, size: Sizes, geometry: Geometry, exact: bool) -> Any:
+    if _served("correlation", v, x, size, geometry):
+        return None
+    columns = _columns(x, size, v.shape[2:], geometry)
+    each = _product(_outputs(v, geometry), transposed(columns), exact)
+    total = sum_(each, dim=(0,), keepdim=False)
+    return reshape(total, shape=(v.shape[1], x.shape[1] // geometry.groups, *size))
+
+
+def _served(form: str, a: Any, b: Any, size: Sizes, at: Geometry) -> bool:
+    """Whether the loops compute a form of two arrays."""
+    plan = found("direct_convolution.plan")
+    return plan(form, a.shape, b.shape, size, at, a._a.dtype.char, 1) is not None
+
+
+def _product(a: Any, b: Any, exact: bool) -> Any:
+    return product(a, b) if exact else matmul(a, b)
+
+
+def _columns(x: Any, kernel: Sizes, places: Sizes, at: Geometry) -> Any:
+    """The patches of the channels of each group, as columns."""
+    columns = im2col(x, kernel=kernel, places=places, geometry=at)
+    n, rows, count = columns.shape
+    return reshape(columns, shape=(n, at.groups, rows // at.groups, count))
+
+
+def _outputs(v: Any, at: Geometry) -> Any:
+    """The outputs of each group as rows."""
+    n, o, *places = v.shape
+    return reshape(v, shape=(n, at.groups, o // at.groups, prod(places)))
+
+
+def _matrices(w: Any, at: Geometry) -> Any:
+    """The filters of each group as rows."""
+    return reshape(w, shape=(at.groups, w.shape[0] // at.groups, prod(w.shape[1:])))
+
+
 # fmt: off
 convolution: Op = custom(
     "convolution", _forward("convolution", _convolved, zeros=False), multilinear=True,
-    complex=ANALYTIC, sweep=KIND_CONVOLUTION,
+    complex=ANALYTIC, sweep=KIND_CONVOLUTION, decomposition=_convolution_form,
     x=lambda g, w, x_spec, geometry:
         convolution_input(g, w, size=x_spec.shape[2:], geometry=geometry, exact=True),
     w=lambda g, x, w_spec, geometry:
@@ -260,7 +320,7 @@ convolution: Op = custom(
 )
 convolution_input: Op = custom(
     "convolution_input", _forward("transposed", _spread), multilinear=True, grad_name="Convolution",
-    complex=ANALYTIC, sweep=KIND_CONVOLUTION,
+    complex=ANALYTIC, sweep=KIND_CONVOLUTION, decomposition=_transposed_form,
     v=lambda g, w, v_spec, geometry:
         convolution(g, w, size=v_spec.shape[2:], geometry=geometry, exact=True),
     w=lambda g, v, w_spec, geometry:
@@ -269,6 +329,7 @@ convolution_input: Op = custom(
 convolution_weight: Op = custom(
     "convolution_weight", _forward("correlation", _correlated), multilinear=True,
     grad_name="Convolution", complex=ANALYTIC, sweep=KIND_CONVOLUTION,
+    decomposition=_correlation_form,
     v=lambda g, x, v_spec, geometry:
         convolution(x, g, size=v_spec.shape[2:], geometry=geometry, exact=True),
     x=lambda g, v, x_spec, geometry:

@@ -17,15 +17,14 @@ from tests.compiler.programs import tier
 from tests.conformance.checks import F4, F8, Case
 from tests.conformance.samples import CHIEF, of_shapes, samples_of
 
-# What the compiler calls back for: what LAPACK and SciPy compute, complex numbers, convolutions,
-# results whose shape depends on values, and what has no loop yet.  (Of Fourier transforms, those
-# whose planes lie behind another dimension, or which make real numbers of real ones.)
+# What the compiler calls back for: what LAPACK and SciPy compute, complex numbers, results whose
+# shape depends on values, and what has no loop yet.  (Of Fourier transforms, those whose planes lie
+# behind another dimension, or which make real numbers of real ones.)
 LAPACK = (
     "any_basis block_code cholesky_code cholesky_ex completed eig geqrf inv_ex ldl "
     "ldl_solve lstsq lu matrix_exp pinv pivot_code same_phase solve_ex swap_rows"
 )
 COMPLEX = "conj fft_c2r fft_planes sgn view_as_complex view_as_real"
-CONVOLUTIONS = "convolution convolution_input convolution_weight"
 NO_LOOP = "cofactor_slope ctc ctc_slope gcd lcm masked_embed masked_select nextafter pure_callback"
 SCIPY = (
     "beta_logit_slope_a beta_logit_slope_b ellipeinc_slope ellipkinc_slope gamma_log_slope "
@@ -34,7 +33,7 @@ SCIPY = (
     "legendre_polynomial_p polygamma sampled_product sine_integral sines sparse_product "
     "sparse_solve voigt_dispersion zeta"
 )
-CALLED_BACK = frozenset(f"{LAPACK} {COMPLEX} {CONVOLUTIONS} {NO_LOOP} {SCIPY}".split())
+CALLED_BACK = frozenset(f"{LAPACK} {COMPLEX} {NO_LOOP} {SCIPY}".split())
 TOLERANCE = {F8: 1e-12, F4: 3e-5}
 
 

@@ -18,10 +18,10 @@ from tapegrad.compiler.passes.apply_decompositions import put, traced
 from tapegrad.ops.complex_forms import (
     FORMS,
     POWERS,
-    SPARSE,
     Form,
     Pair,
     form_of,
+    knows_zeros,
     real_type,
     whole_power,
 )
@@ -260,7 +260,7 @@ def _trace(
         for x, parts in zip(operands, there, strict=True):
             found = [next(left) if part else None for part in parts]
             args.append(Pair(*found) if is_complex(x) else found[0])
-        if node.name not in SPARSE:
+        if not (isinstance(node.op, Op) and knows_zeros(node.op)):
             args = [_full(x, arg) for x, arg in zip(operands, args, strict=True)]
         result = form(*args, **params)
         if not is_complex(node):

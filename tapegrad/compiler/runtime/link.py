@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.codegen import gemm_fallback, math_runtime, vector_interpreter
+from tapegrad.compiler.codegen import gemm_fallback, kernel_calls, math_runtime, vector_interpreter
 from tapegrad.compiler.codegen.threading import Shared, attempt
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.llvm import elementary, function_builder, scipy_calls
@@ -144,6 +144,7 @@ _ADDRESSES: dict[str, Callable[[str], int]] = {
     elementary.OUTLINED: elementary.address,
     math_runtime.PREFIX: math_runtime.address,
     gemm_fallback.PREFIX: gemm_fallback.address,
+    kernel_calls.PREFIX: kernel_calls.address,
     vector_interpreter.SYMBOL: lambda _: vector_interpreter.address(),
 }
 _COMMON = re.compile(rf"@(({'|'.join(map(re.escape, _ADDRESSES))})[a-z0-9_.]*)")

@@ -12,7 +12,6 @@ from math import prod
 
 import numpy as np
 
-from tapegrad.compiler.codegen import sorting, stockham
 from tapegrad.compiler.ir.buffers import (
     CONSTANT,
     INPUT,
@@ -27,16 +26,7 @@ from tapegrad.compiler.ir.buffers import (
 from tapegrad.compiler.ir.control_ops import REGION
 from tapegrad.compiler.ir.copy_plans import PLANS
 from tapegrad.compiler.ir.graph import Graph, Node, adds_to_zeros
-from tapegrad.compiler.ir.loop_nest import (
-    ADD,
-    SET,
-    Nest,
-    Store,
-    Term,
-    computes,
-    nest_of,
-    supported,
-)
+from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, Store, Term, computes, nest_of, supported
 from tapegrad.compiler.llvm.scalar_ops import cheap
 from tapegrad.compiler.schedule import (
     concat_in_place,
@@ -50,6 +40,7 @@ from tapegrad.compiler.schedule import (
 )
 from tapegrad.compiler.schedule.buffer_liveness import arranged
 from tapegrad.compiler.schedule.matmul import multiplied
+from tapegrad.compiler.schedule.routines import recipe
 from tapegrad.compiler.schedule.speculative_products import ExactNest, speculated
 from tapegrad.compiler.schedule.step_ir import (
     CALL,
@@ -64,10 +55,9 @@ from tapegrad.compiler.schedule.step_ir import (
     PIECES,
     POOL,
     REDUCE,
+    ROUTINE,
     SCAN,
     SCATTER,
-    SORT,
-    TRANSFORM,
     WINDOW,
     BoundsCheck,
     Copy,
@@ -83,7 +73,6 @@ from tapegrad.compiler.schedule.step_ir import (
 from tapegrad.compiler.schedule.virtual_concat import DEPTH
 from tapegrad.kernels.codegen.rule_codegen import scalar_form
 from tapegrad.ops.core import ELEMENTWISE
-from tapegrad.ops.fourier_forms import fft_planes
 from tapegrad.ops.index import HOLE
 from tapegrad.tape.shape_table import Shape
 
@@ -144,14 +133,12 @@ class Schedule(ScheduleState):
             self._scan(position, node)
         elif kind == NATIVE:
             self._native(position, node)
-        elif kind == TRANSFORM:
-            self._transform(position, node)
         elif kind == COLLECT:
             self._collect(position, node)
         elif kind == POOL:
             pooled_windows.place_pooled(self, position, node)
-        elif kind == SORT:
-            self._sorted(position, node)
+        elif kind == ROUTINE:
+            self._routine(position, node)
         else:
             self.call(position, node)
 
@@ -188,12 +175,10 @@ class Schedule(ScheduleState):
         alike = fits and all(x.dtype == node.dtype for x in operands)
         if alike and node.op.lapack and node.dtype.kind == "f":
             return NATIVE
-        if node.op is fft_planes and node.params["dims"][0] == 0:
-            return TRANSFORM
         if fits and pooled_windows.pools(node, operands[0]):
             return POOL
-        if fits and sorting.writer(node.name):
-            return SORT
+        if fits and recipe(node, operands) is not None:
+            return ROUTINE
         if node.name in ("matmul", "product") and node.dtype.kind == "f" and fits:
             return MATRIX
         return CALL
@@ -356,33 +341,17 @@ class Schedule(ScheduleState):
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 
-    def _transform(self, position: int, node: Node) -> None:
-        """A Fourier transform."""
-        (a,) = node.args
-        _, dim = node.params["dims"]
-        _, *shape = node.shape
-        before, n, after = prod(shape[: dim - 1]), shape[dim - 1], prod(shape[dim:])
-        room = whole(self.room(node.dtype, size := stockham.scratch(n, after)), (size,))
-        given = [self.plain(a, ordered=True), self.constant(stockham.twiddles(n, node.dtype)), room]
+    def _routine(self, position: int, node: Node) -> None:
+        """An operation by a routine of its own."""
+        found = recipe(node, [self.graph.nodes[a] for a in node.args])
+        assert found is not None
+        args = [self.plain(a, ordered=True) for a in node.args]
+        given = [*args, *map(self.constant, found.tables)]
+        if found.room:
+            given.append(whole(self.room(node.dtype, found.room), (found.room,)))
+        self.constants += found.keeps
         out = self.fresh(node)
-        routine = stockham.routine(before, n, after, node.dtype)
-        self.steps.append(RoutineCall(node, given[:1], out, [*given, out], routine))
-        self.places[position] = out
-        self.home[position] = len(self.steps) - 1
-
-    def _sorted(self, position: int, node: Node) -> None:
-        """A sort along a dimension, or a search for the extremes so far."""
-        (a,) = node.args
-        operand, params = self.graph.nodes[a], dict(node.params)
-        dim, shape = params.pop("dim"), operand.shape
-        lines = sorting.Lines(prod(shape[:dim]), shape[dim], prod(shape[dim + 1 :]))
-        write = sorting.writer(node.name)
-        assert write is not None
-        routine = write(lines, operand.dtype, **params)
-        size = sorting.scratch(lines.n, operand.dtype)
-        room, out = whole(self.room(node.dtype, size), (size,)), self.fresh(node)
-        given = [self.plain(a, ordered=True), room, out]
-        self.steps.append(RoutineCall(node, given[:1], out, given, routine))
+        self.steps.append(RoutineCall(node, args, out, [*given, out], found.routine))
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 

@@ -24,9 +24,7 @@ MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, JOINED, GATHER, SCATTER, SCAN, NATIVE
     "map", "reduce", "window", "leaf", "matrix", "pieces", "joined", "gather", "scatter", "scan",
     "native",
 )  # fmt: skip
-TRANSFORM, SORT, POOL, COLLECT, CALL, NESTED = (
-    "transform", "sort", "pool", "collect", "call", "nested",
-)  # fmt: skip
+ROUTINE, POOL, COLLECT, CALL, NESTED = "routine", "pool", "collect", "call", "nested"
 
 
 class Loop:

@@ -14,15 +14,7 @@ Angles beyond 2**19 are reduced in float64, by functions that branch.
 
 from tapegrad.kernels.vmath import *  # noqa: F403 - the others are those
 from tapegrad.kernels.vmath.single_error_function import erf, erfc, erfinv, ndtr
-from tapegrad.kernels.vmath.single_exponential import (
-    cosh,
-    exp,
-    exp2,
-    expm1,
-    sigmoid,
-    sinh,
-    tanh,
-)
+from tapegrad.kernels.vmath.single_exponential import cosh, exp, exp2, expm1, sigmoid, sinh, tanh
 from tapegrad.kernels.vmath.single_logarithm import log, log1p, log2, log10, softplus
 from tapegrad.kernels.vmath.single_power import power
 from tapegrad.kernels.vmath.single_trigonometric import (

@@ -45,10 +45,7 @@ UNARY = {
     "ndtr": (sp.ndtr, -12.8, 10.0, 5.5),
     "erfinv": (odd_erfinv, -0.99999994, 0.99999994, 4.5),
 }
-BINARY = {
-    "power": (np.power, 1e-3, 60.0, 0.6),
-    "atan2": (np.arctan2, -100.0, 100.0, 1.8),
-}
+BINARY = {"power": (np.power, 1e-3, 60.0, 0.6), "atan2": (np.arctan2, -100.0, 100.0, 1.8)}
 ENDS = np.array(
     [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1e-45, -1e-45, 1e30, -1e30, INF, -INF, NAN], np.float32
 )
