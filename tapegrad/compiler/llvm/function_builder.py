@@ -71,8 +71,11 @@ class FunctionBuilder:
         return self.emit(f"add i64 {self.emit(f'mul i64 {a}, {by}')}, {b}")
 
     @contextmanager
-    def loop(self, count: int | str, start: int | str = 0) -> Any:
-        """The lines that are written inside are done for each number from start to count."""
+    def loop(self, count: int | str, start: int | str = 0, hints: str = "") -> Any:
+        """The lines that are written inside are done for each number from start to count.
+
+        The hints are metadata of the loop.
+        """
         counter = self.room("i64")
         self.count += 1
         k = self.count
@@ -83,7 +86,8 @@ class FunctionBuilder:
         self.lines += [f"br i1 {more}, label %body{k}, label %done{k}", f"body{k}:"]
         yield index
         self.store(self.emit(f"add i64 {index}, 1"), counter, "i64")
-        self.lines += [f"br label %head{k}", f"done{k}:"]
+        hinted = f", !llvm.loop {hints}" if hints else ""
+        self.lines += [f"br label %head{k}{hinted}", f"done{k}:"]
 
     def fail(self, condition: str) -> None:
         """Return 1 where a condition holds."""

@@ -1,4 +1,7 @@
-"""Schedule operations that have a routine and no loops: transforms, convolutions, sorting."""
+"""Schedule operations that have a routine and no loops.
+
+Fourier transforms, convolutions, products with sparse matrices, sorting.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapegrad.compiler.codegen import kernel_calls, sorting, stockham
+from tapegrad.compiler.codegen import kernel_calls, sorting, sparse_products, stockham
 from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.llvm.function_builder import Routine
 from tapegrad.kernels.large import direct_convolution
@@ -16,6 +19,9 @@ from tapegrad.kernels.sweep.sweep_abi import KIND_CONVOLUTION
 from tapegrad.ops.convolution import convolution
 from tapegrad.ops.core import Op
 from tapegrad.ops.fourier_forms import fft_planes
+from tapegrad.ops.sparse import Pattern, sampled_product, sparse_product
+
+LONG = 16  # elements of a line of a sparse matrix, in the mean
 
 
 class Recipe(NamedTuple):
@@ -33,6 +39,8 @@ def recipe(node: Node, operands: list[Node]) -> Recipe | None:
         return _transform(node)
     if isinstance(node.op, Op) and node.op.sweep == KIND_CONVOLUTION:
         return _convolution(node, operands)
+    if node.op is sparse_product or node.op is sampled_product:
+        return _sparse(node, operands)
     if write := sorting.writer(node.name):
         return _sorting(write, node, operands[0])
     return None
@@ -73,3 +81,23 @@ def _convolution(node: Node, operands: list[Node]) -> Recipe | None:
     routine = kernel_calls.convolution(plan, checking=checking)
     # Unsigned, the words are no constant that the text of a program contains: they are addresses.
     return Recipe(routine, [plan.words.view(np.uint64)], plan.room, plan.keeps)
+
+
+def _sparse(node: Node, operands: list[Node]) -> Recipe | None:
+    """A product with a sparse matrix, or elements of an outer product."""
+    kind = node.dtype
+    if kind.char not in "df" or any(x.dtype != kind for x in operands):
+        return None
+    pattern: Pattern = node.params["pattern"]
+    tables = [np.ascontiguousarray(x) for x in (pattern.indptr, pattern.indices)]
+    index = np.result_type(*tables, np.int32)
+    tables = [x.astype(index, copy=False) for x in tables]
+    lines, columns = len(tables[0]) - 1, prod(operands[1].shape[1:])
+    if node.op is sampled_product:
+        routine = sparse_products.sampled(lines, columns, pattern.by_column, kind, index)
+    elif pattern.by_column:
+        routine = sparse_products.transposed_product(lines, node.shape[0], columns, kind, index)
+    else:
+        long = len(tables[1]) >= LONG * lines
+        routine = sparse_products.product(lines, columns, long, kind, index)
+    return Recipe(routine, tables, 0)
