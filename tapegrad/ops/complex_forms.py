@@ -211,7 +211,10 @@ class _Operations:
 
 o: Any = _Operations()
 # Both parts of the result are the operation on both parts, as of whatever moves elements.
-LINEAR = {"add", "sub", "neg", "sum", "mean", "sum_to", "cumsum", "where", "clone", "trace"}
+LINEAR = {
+    "add", "sub", "neg", "sum", "mean", "sum_to", "cumsum", "where", "clone", "trace", "part",
+    "tril", "triu", "diagonal_embed",
+}  # fmt: skip
 _times = _bilinear(table["mul"])
 POWERS = (1, 2, 3, 4, -1, -2)
 FORMS: dict[str, Form] = {

@@ -290,12 +290,9 @@ def _eig_vjp(g: Any, y: Any) -> Any:
     inner = product(vh, gv)
     lengths = real(_diagonal(inner))
     inner = inner - strong(product(vh, v), as_rows(lengths))
-    inner = strong(inner, conjugate(1.0 / _gaps(values))) * _off_diagonal(n)
+    inner = strong(inner, conjugate(1.0 / _gaps(values)))
+    inner = where(np.eye(n, dtype=bool), 0.0, inner)
     return solve(vh, product(inner + diagonal_matrix(gvalues), vh))
-
-
-def _off_diagonal(n: int) -> Any:
-    return 1.0 - np.eye(n)
 
 
 def _same_phase(x: Any, v: Any, *, of: str) -> Any:
@@ -341,11 +338,12 @@ svd = custom("svd", _svd, x=_svd_vjp, complex=OWN, grad_name="LinalgSvd", lapack
              sweep=KIND_FACTOR)
 # To a matrix of orthonormal columns those that make it square.
 completed: Op = custom("completed", _completed, x=_completed_vjp, complex=OWN,
-                       grad_name="LinalgSvd")
+                       grad_name="LinalgSvd", lapack=True)
 any_basis = custom("any_basis", _any_basis, x=lambda g: g, v=CHECKED, complex=OWN,
-                   grad_name="LinalgSvd")
-eig = custom("eig", _eig, x=_eig_vjp, complex=OWN, grad_name="LinalgEig")
+                   grad_name="LinalgSvd", lapack=True)
+eig = custom("eig", _eig, x=_eig_vjp, complex=OWN, grad_name="LinalgEig", lapack=True)
 same_phase: Op = custom(
-    "same_phase", _same_phase, x=lambda g, v: g, v=CHECKED, complex=OWN, grad_name="LinalgEig")
-geqrf = custom("geqrf", _geqrf, x=REFUSED)
+    "same_phase", _same_phase, x=lambda g, v: g, v=CHECKED, complex=OWN, grad_name="LinalgEig",
+    lapack=True)
+geqrf = custom("geqrf", _geqrf, x=REFUSED, lapack=True)
 # fmt: on

@@ -28,7 +28,7 @@ def layout(m: int, n: int, k: int, driver: str) -> tuple[int, int]:
 
 
 @lru_cache(256)
-def _room(driver: str, dtype: Any, m: int, n: int, k: int) -> tuple[int, ...]:
+def work_lengths(driver: str, dtype: Any, m: int, n: int, k: int) -> tuple[int, ...]:
     """The lengths of LAPACK's work arrays."""
     *lengths, _ = routine(f"{driver}_lwork", dtype)(m, n, k, *[0.1] * (driver == "gelsy"))
     return tuple(int(np.real(length)) for length in lengths)
@@ -39,7 +39,7 @@ def _solved(a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, int, Any]:
     (m, n), k = a.shape, b.shape[1]
     right = np.zeros((max(m, n), k), b.dtype, order="F")
     right[:m] = b
-    room = _room(driver, a.dtype, m, n, k)
+    room = work_lengths(driver, a.dtype, m, n, k)
     call = routine(driver, a.dtype)
     if driver == "gelsy":
         _, x, _, rank, info = call(a, right, np.zeros(n, np.int32), rcond, *room)
@@ -107,4 +107,6 @@ def _of_right(g: Any, a: Any, b_spec: Any, rcond: float, driver: str) -> Any:
     return product(adjoint(_inverse(a, rcond, driver)), gx)
 
 
-lstsq: Op = custom("lstsq", _lstsq, a=_of_matrix, b=_of_right, grad_name="LinalgLstsq", complex=OWN)
+lstsq: Op = custom(
+    "lstsq", _lstsq, a=_of_matrix, b=_of_right, grad_name="LinalgLstsq", complex=OWN, lapack=True
+)

@@ -138,16 +138,19 @@ def _ldl_solve_transpose(g: Any, x: Any, pivots: Any, hermitian: bool) -> Any:
 
 
 lu: Op = custom(
-    "lu", _lu, complex=ANALYTIC, x=_lu_vjp, grad_name="LinalgLuFactorEx", sweep=KIND_FACTOR
-)
+    "lu", _lu, complex=ANALYTIC, x=_lu_vjp, grad_name="LinalgLuFactorEx", sweep=KIND_FACTOR,
+    lapack=True,
+)  # fmt: skip
 swap_rows: Op = linear(
     "swap_rows",
     _swap_rows,
     x=lambda g, pivots, inverse: swap_rows(g, pivots, inverse=not inverse),
     pivots=EXCHANGES,
+    lapack=True,
 )
-ldl: Op = custom("ldl", _ldl, x=BLOCKS)
+ldl: Op = custom("ldl", _ldl, x=BLOCKS, lapack=True)
 ldl_solve: Op = linear(
     "ldl_solve", _ldl_solve, b=_ldl_solve_transpose, x=BLOCKS,
     pivots=EXCHANGES, grad_name="LinalgLdlSolve", complex=ANALYTIC,
+    lapack=True,
 )  # fmt: skip

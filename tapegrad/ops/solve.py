@@ -234,7 +234,7 @@ solve_triangular: Op = custom(
         solve_triangular(transposed(a), g, upper=not upper, unit=unit, strong=True),
     grad_name="LinalgSolveTriangular", lapack=True, sweep=KIND_FACTOR,
 )
-pinv = custom("pinv", _pinv, x=_pinv_vjp, complex=OWN, grad_name="LinalgPinv")
+pinv = custom("pinv", _pinv, x=_pinv_vjp, complex=OWN, grad_name="LinalgPinv", lapack=True)
 matrix_exp: Op = custom("matrix_exp", _expm, complex=ANALYTIC,
-                        x=_expm_vjp, grad_name="LinalgMatrixExp")
+                        x=_expm_vjp, grad_name="LinalgMatrixExp", lapack=True)
 # fmt: on

@@ -78,15 +78,17 @@ def _block_code(x: Any, *, hermitian: bool) -> Any:
 
 
 # fmt: off
-inv_ex = custom("inv_ex", _inv_ex, complex=ANALYTIC, x=inv_vjp, grad_name="LinalgInvEx")
+inv_ex = custom("inv_ex", _inv_ex, complex=ANALYTIC, x=inv_vjp, grad_name="LinalgInvEx",
+                lapack=True)
 solve_ex: Op = custom(
     "solve_ex", _solve_ex, complex=ANALYTIC,
     a=lambda g, a, y: -product(solve_ex(transposed(a), g), transposed(y)),
     b=lambda g, a: solve_ex(transposed(a), g), grad_name="LinalgSolveEx",
+    lapack=True,
 )
 cholesky_ex = custom("cholesky_ex", _cholesky_ex, x=cholesky_vjp, complex=OWN,
-                     grad_name="LinalgCholeskyEx")
-cholesky_code = custom("cholesky_code", _cholesky_code, x=CODE)
-pivot_code = custom("pivot_code", _pivot_code, x=CODE)
-block_code = custom("block_code", _block_code, x=CODE)
+                     grad_name="LinalgCholeskyEx", lapack=True)
+cholesky_code = custom("cholesky_code", _cholesky_code, x=CODE, lapack=True)
+pivot_code = custom("pivot_code", _pivot_code, x=CODE, lapack=True)
+block_code = custom("block_code", _block_code, x=CODE, lapack=True)
 # fmt: on

@@ -28,12 +28,16 @@ class Routine(NamedTuple):
 
 
 class FunctionBuilder:
-    """LLVM text of a function over pointers `%a0`, `%a1`, ..., for numbers of one precision."""
+    """LLVM text of a function over pointers `%a0`, `%a1`, ..., for numbers of one precision.
 
-    def __init__(self, dtype: np.dtype[Any]) -> None:
+    LAPACK's numbers may be complex: of two `parts`, which lie side by side.
+    """
+
+    def __init__(self, dtype: np.dtype[Any], parts: int = 1) -> None:
         self.single = dtype.itemsize == 4
         kinds = {"f": ("float", "double"), "i": ("i32", "i64")}
         self.kind = kinds[dtype.kind][not self.single]
+        self.parts = parts
         self.head: list[str] = []
         self.lines: list[str] = []
         self.declared: set[str] = set()
@@ -57,6 +61,10 @@ class FunctionBuilder:
     def at(self, base: str, index: str | int, kind: str = "") -> str:
         """The address of an element."""
         return self.emit(f"getelementptr {kind or self.kind}, ptr {base}, i64 {index}")
+
+    def number_at(self, base: str, index: str) -> str:
+        """The address of a number, which may be complex."""
+        return self.at(base, self.mad(index, self.parts, 0) if self.parts > 1 else index)
 
     def load(self, address: str, kind: str = "") -> str:
         """What lies at an address."""
@@ -135,7 +143,7 @@ class FunctionBuilder:
 
     def call(self, routine: str, *args: str) -> None:
         """Call one of LAPACK's routines or of BLAS's, without the letter of its precision."""
-        symbol = PREFIX + ("s" if self.single else "d") + routine
+        symbol = PREFIX + ("cz" if self.parts == 2 else "sd")[not self.single] + routine
         self.declared.add(f"declare void @{symbol}({', '.join(['ptr'] * len(args))})")
         self.lines.append(f"call void @{symbol}({', '.join(f'ptr {a}' for a in args)})")
 
@@ -156,6 +164,54 @@ class FunctionBuilder:
     def constant(self, value: float) -> str:
         """A number."""
         return literal(value, self.kind).name
+
+    # -- numbers of one or two parts -------------------------------------------------------------
+
+    def get(self, address: str) -> list[str]:
+        """The parts of the number at an address."""
+        return [self.load(self.at(address, k)) for k in range(self.parts)]
+
+    def put(self, number: Sequence[str], address: str) -> None:
+        """Put a number at an address."""
+        for k, part in enumerate(number):
+            self.store(part, self.at(address, k))
+
+    def factor(self, value: float) -> str:
+        """A pointer to a number that is real."""
+        kind = f"[{self.parts} x {self.kind}]"
+        parts = [f"{self.kind} {self.constant(x)}" for x in (value, 0.0)[: self.parts]]
+        return self.room(kind, f"[{', '.join(parts)}]")
+
+    def times(self, a: Sequence[str], b: Sequence[str]) -> list[str]:
+        """The product of two numbers."""
+        if self.parts == 1:
+            return [self.two("fmul", a[0], b[0])]
+        rr, ii, ri, ir = [self.two("fmul", a[k], b[j]) for k, j in ((0, 0), (1, 1), (0, 1), (1, 0))]
+        return [self.two("fsub", rr, ii), self.two("fadd", ri, ir)]
+
+    def size(self, number: Sequence[str]) -> str:
+        """The absolute value of a number, whose square may be beyond the range of numbers."""
+        sizes = [self.math("fabs", x) for x in number]
+        if self.parts == 1:
+            return sizes[0]
+        less = self.emit(f"fcmp olt {self.kind} {sizes[0]}, {sizes[1]}")
+        large, small = self.choose(less, sizes[1], sizes[0]), self.choose(less, sizes[0], sizes[1])
+        nothing = self.emit(f"fcmp oeq {self.kind} {small}, {self.constant(0.0)}")
+        ratio = self.two("fdiv", small, large)
+        root = self.math("sqrt", self.fused(ratio, ratio, self.constant(1.0)))
+        return self.choose(nothing, large, self.two("fmul", large, root))
+
+    def conjugate(self, base: str, count: int) -> None:
+        """Conjugate numbers in memory; real ones stay."""
+        if self.parts == 2:
+            with self.loop(count) as k:
+                at = self.at(self.number_at(base, k), 1)
+                self.store(self.emit(f"fneg {self.kind} {self.load(at)}"), at)
+
+    def infinite(self, x: str) -> str:
+        """Whether a real number is infinite, or none."""
+        off = self.emit(f"fsub {self.kind} {x}, {x}")
+        return self.emit(f"fcmp uno {self.kind} {off}, {off}")
 
     # -- vectors: a vector of one number is that number ------------------------------------------
 

@@ -2,8 +2,9 @@
 
 Loops compute with real numbers alone, and what they cannot compute is a call of Python.  A complex
 value becomes two real ones, by a form for each operation, which is traced like a decomposition.
-An operation that has none (an FFT, LAPACK) is a call of Python still, which is given the array of
-the parts; inputs and results are such arrays, too.
+An operation that has none is computed of the array of the parts, in which they lie side by side:
+by LAPACK, whose complex numbers lie so, or by a call of Python.  Inputs and results are such
+arrays, too.
 """
 
 from __future__ import annotations
@@ -76,12 +77,14 @@ def with_real_ends(graph: Graph) -> Graph:
 
 
 def computes(graph: Graph) -> bool:
-    """Whether an operation with a form does more than to move elements, which loops can."""
+    """Whether there is more to compute without Python than moves of elements, which loops can."""
     nodes = graph.nodes
     if not any(map(is_complex, nodes)):  # programs are long
         return False
-    if any(not x.moves and _form(x, [nodes[a] for a in x.args]) for x in nodes):
-        return True
+    for x in nodes:
+        operands = [nodes[a] for a in x.args]
+        if not x.moves and (_form(x, operands) or _by_lapack(x, operands)):
+            return True
     return any(computes(sub.graph()) for x in nodes if owns_graphs(x) for sub in graphs_of(x))
 
 
@@ -130,6 +133,10 @@ def _form(node: Node, operands: list[Node]) -> tuple[Form, dict[str, Any]] | Non
     return None if form is None else (form, node.params)
 
 
+def _by_lapack(node: Node, operands: list[Node]) -> bool:
+    return isinstance(node.op, Op) and node.op.lapack and any(map(is_complex, (node, *operands)))
+
+
 class _PairBuilder(Builder):
     """A graph with a complex value joined (`where`), in its parts, or both."""
 
@@ -148,6 +155,7 @@ class _PairBuilder(Builder):
             self._put(position, node, operands, *found)
             return
         pairs = [is_complex(x) for x in (*operands, node)]
+        split |= _by_lapack(node, operands)
         if isinstance(node.op, Op) and not node.moves and any(pairs) and split:
             self._call(position, node, pairs)
             return
@@ -169,7 +177,7 @@ class _PairBuilder(Builder):
         return True
 
     def _call(self, position: int, node: Node, pairs: list[bool]) -> None:
-        """Append a call of Python, which is given arrays of parts and returns one."""
+        """Append an operation that is given arrays of parts and returns one."""
         args = [
             self._paired(a) if known else self.where[a]
             for a, known in zip(node.args, pairs, strict=False)
@@ -285,12 +293,13 @@ def _full(x: Node, value: Any) -> Any:
 
 
 class OnPairs(Op):
-    """An operation on arrays of parts, for a call of Python; it stands in no table."""
+    """An operation on arrays of parts, for LAPACK or a call of Python; it stands in no table."""
 
     def __init__(self, op: Op, pairs: list[bool]) -> None:
         count = len(pairs) - 1
-        # Of another name: what loops and LAPACK compute of this operation they compute of numbers.
+        # Of another name: what loops compute of this operation they compute of numbers.
         self.name, self.kind, self.code = f"{op.name} of pairs", CUSTOM, op.code
+        self.whole, self.pairs, self.lapack = op, tuple(pairs), op.lapack
         self.inputs, self.formulas, self.saves = op.inputs, op.formulas, op.saves
         self.moving = self.exact = (False,) * count
         self.named, self.entry_point = op.named, None

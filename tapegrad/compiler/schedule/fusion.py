@@ -172,8 +172,7 @@ class Schedule(ScheduleState):
             return COLLECT
         if fits and node.op.scans and node.dtype.kind == "f":
             return SCAN
-        alike = fits and all(x.dtype == node.dtype for x in operands)
-        if alike and node.op.lapack and node.dtype.kind == "f":
+        if fits and node.op.lapack and lapack.serves(node, operands):
             return NATIVE
         if fits and pooled_windows.pools(node, operands[0]):
             return POOL
