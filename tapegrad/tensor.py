@@ -104,6 +104,7 @@ class Tensor(Operations):
     _run: Callable[..., Tensor]
     _run_inplace: Callable[..., Tensor]
     _apply_view: Callable[..., None]
+    _lift_view: Callable[..., None]
     _apply: Callable[..., Any]
     _separated: Callable[..., Tensor]
 
@@ -192,8 +193,10 @@ class Tensor(Operations):
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """An array that shares memory; with `force` of a Tensor whose history it loses, too."""
-        placed = self._home is not None or self._pos
-        if placed and not force and place(self) and current.tape.enabled:
+        placed = (self._home is not None or self._pos) and place(self)
+        if type(self) is not Tensor:  # a view of what has been lifted since
+            return self.numpy(force=force)
+        if placed and not force and current.tape.enabled:
             raise RuntimeError(
                 "an array of a Tensor that requires grad would lose its history: use "
                 "`t.detach().numpy()` where no gradient is wanted, else the Tensor itself, and "
@@ -269,6 +272,8 @@ class Tensor(Operations):
     def __repr__(self) -> str:
         from tapegrad.base.printing import describe
 
+        if type(self._home) is View and place(self) and type(self) is not Tensor:
+            return repr(self)  # of what has been lifted since
         if self.is_leaf:
             note = "requires_grad=True" if self.requires_grad else ""
         else:
@@ -285,7 +290,8 @@ class Tensor(Operations):
     @property
     def requires_grad(self) -> bool:
         """Whether operations on this Tensor are recorded."""
-        return place(self) != 0
+        placed = place(self) != 0
+        return placed if type(self) is Tensor else self.requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -393,6 +399,8 @@ class Tensor(Operations):
     @property
     def data(self) -> Tensor:
         """The same memory without history and with a version counter of its own."""
+        if type(self._home) is View and place(self) and type(self) is not Tensor:
+            return self.data
         return self._alias(versions.detached(self._a))
 
     @data.setter
@@ -411,6 +419,8 @@ class Tensor(Operations):
 
     def detach(self) -> Tensor:
         """The same memory and version counter, without history."""
+        if type(self._home) is View and place(self) and type(self) is not Tensor:
+            return self.detach()  # of what has been lifted since
         return self._alias(self._a)
 
     def _alias(self, array: np.ndarray) -> Tensor:
@@ -439,14 +449,6 @@ class Tensor(Operations):
     def _base(self) -> Tensor | None:
         """The Tensor that this one is a view of."""
         return self._home.base if isinstance(self._home, View) else None
-
-    def _follow(self, home: View) -> None:
-        """See the base, which a transform has lifted, as this view did before."""
-        raise RuntimeError(
-            f"this Tensor of shape {self._a.shape} is a view of one that was changed in place "
-            "under a transform since, by a value that the transform follows: make the view after "
-            "that"
-        )
 
     def _listen(self) -> tuple[Tape, int]:
         """Mark the record of this non-leaf as having hooks."""
@@ -573,6 +575,8 @@ def renew(leaf: Tensor) -> None:
 
 def check_readable(t: Tensor, name: str) -> None:
     """Refuse to make a number of a value that a transform follows: a gradient would be lost."""
+    if type(t._home) is View:
+        place(t)
     if type(t) is not Tensor:
         t.numpy()  # says what a lifted Tensor stands for
     if current.tape.depth and current.tape.enabled and place(t):

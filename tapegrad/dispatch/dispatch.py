@@ -54,8 +54,8 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
             if type(arg) is not Tensor:
                 return arg._run(op, args, params)
             home = arg._home
-            if home is not None and home is not tape:
-                resolve(arg, tape)
+            if home is not None and home is not tape and not resolve(arg, tape):
+                return arg._run(op, args, params)
             if arg._pos:
                 history = True
                 if tape.escaped:
@@ -132,15 +132,18 @@ def _check_real(op: Op, arrays: list[Any], result: np.ndarray) -> None:
             )
 
 
-def resolve(t: Tensor, tape: Tape) -> None:
-    """Regenerate an outdated view; refuse a Tensor of another thread's tape."""
+def resolve(t: Tensor, tape: Tape) -> bool:
+    """Regenerate an outdated view; refuse a Tensor of another thread's tape.
+
+    False: it is lifted now, as its base was by a write since the view was made.
+    """
     home = t._home
     if type(home) is Ended:
         raise ended(t)
     if type(home) is View and (home.tape is tape or t._pos <= 0):
         base = home.base
         if base is None or base._pos == home.stamp or (home.frozen and not tape.mode):
-            return
+            return True
         if home.frozen:
             regenerate(t, home)
     position = place(t)
@@ -151,6 +154,7 @@ def resolve(t: Tensor, tape: Tape) -> None:
             f"this Tensor of shape {t._a.shape} was recorded by another thread: finish its graph "
             "there (call `backward` in that thread), or pass `t.detach()` across"
         )
+    return type(t) is Tensor
 
 
 def check_open(t: Tensor, tape: Tape) -> None:
@@ -178,8 +182,8 @@ def run_constant(op: Op, x: Tensor, params: dict[str, Any]) -> Tensor:
     tape = current.tape
     if type(x) is not Tensor or tape.levels or tape.depth or type(x._a) is not np.ndarray:
         return run(op, (x,), params)
-    if x._home is not None and x._home is not tape:
-        resolve(x, tape)
+    if x._home is not None and x._home is not tape and not resolve(x, tape):
+        return run(op, (x,), params)
     return fresh(op.forward(x._a, **params))
 
 
@@ -422,7 +426,7 @@ def regenerate(t: Tensor, home: View) -> None:
             )
         return
     if type(base) is not Tensor:
-        t._follow(home)
+        base._lift_view(t, home)
         return
     if unchanged(base, home.stamp):
         home.stamp = base._pos

@@ -52,8 +52,8 @@ def run_inplace(
         if isinstance(arg, Tensor):
             if type(arg) is not Tensor:
                 return arg._run_inplace(op, args, params, target)
-            if arg._home is not None and arg._home is not tape:
-                resolve(arg, tape)
+            if arg._home is not None and arg._home is not tape and not resolve(arg, tape):
+                return arg._run_inplace(op, args, params, target)
             if tape.escaped:
                 check_open(arg, tape)
             arrays.append(arg._a)

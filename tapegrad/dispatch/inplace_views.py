@@ -24,12 +24,12 @@ def apply_view(t: Tensor, request: ViewRequest, name: str) -> Tensor:
     op, seen, params, r = request[:4]
     if seen is not t:
         raise TypeError(f"`{name}` changes a Tensor, got {type(t).__name__}")
+    tape = current.tape
+    if type(t) is Tensor and t._home is not None and t._home is not tape:
+        resolve(t, tape)
     if type(t) is not Tensor:
         t._apply_view(op, params, name)
         return t
-    tape = current.tape
-    if t._home is not None and t._home is not tape:
-        resolve(t, tape)
     if tape.escaped:
         check_open(t, tape)
     check_inplace_view(t, name)

@@ -45,8 +45,8 @@ def recorded(op: Op, x: Tensor, params: Params) -> Tensor | None:
     if type(x) is not Tensor or tape.mode != MODE_FAST or tape.inference or not op.moving[0]:
         return None
     home = x._home
-    if home is not None and home is not tape:
-        resolve(x, tape)
+    if home is not None and home is not tape and not resolve(x, tape):
+        return None
     p, a = x._pos, x._a
     if not p or type(a) is not np.ndarray or a.dtype.char not in ("dfDF" if op.complex else "df"):
         return None

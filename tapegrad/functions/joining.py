@@ -115,8 +115,8 @@ def _joined(op: Op, parts: list[Tensor], dim: Any) -> Tensor | None:
     for x in parts:
         if type(x) is not Tensor or x._s == -1 or x._a.dtype is not kind:
             return None
-        if x._home is not None and x._home is not tape:
-            resolve(x, tape)
+        if x._home is not None and x._home is not tape and not resolve(x, tape):
+            return None
         recorded |= x._pos != 0
     key = (op, dim, *[x._s for x in parts])
     plan = _plans.get(key) or _plan(parts, key)

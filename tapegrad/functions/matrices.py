@@ -68,8 +68,8 @@ def with_factors(x: Tensor, *others: Tensor) -> dict[str, Any]:
     if not all(map(known, (x, *others))):
         return {}
     tape = current.tape
-    if x._home is not None and x._home is not tape:
-        resolve(x, tape)
+    if x._home is not None and x._home is not tape and not resolve(x, tape):
+        return {}
     factors = ops.factors_of(x._a, COMPILED)
     if factors is not None and x._pos:
         tape.add_debt(factors.nbytes)

@@ -77,8 +77,8 @@ def _small(tape: Tape, x: Any) -> bool:
     if type(x) is not Tensor or x._s == -1 or not 0 < x._a.size <= SYSTEM:
         return False
     home = x._home
-    if home is not None and home is not tape:
-        resolve(x, tape)
+    if home is not None and home is not tape and not resolve(x, tape):
+        return False
     return tape.mode == MODE_FAST and not tape.inference
 
 

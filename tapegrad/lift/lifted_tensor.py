@@ -115,13 +115,13 @@ class Lifted(Tensor):
         """Make a Tensor, with what it is a view of, one that is lifted at a level."""
         raise NotImplementedError
 
-    def _follow(self, home: View) -> None:
-        """Replay this view on its base, which has been lifted higher."""
-        seen: Any = home.base
-        for op, params in chain_to(self, home):
+    def _lift_view(self, view: Tensor, home: View) -> None:
+        """Lift a view that was made before this Tensor, its base, was lifted, or lifted so high."""
+        seen: Any = self
+        for op, params in chain_to(view, home):
             seen = run(op, (seen,), params)
-        become(self, type(seen), seen._a, seen._lift, View(home.base, home.chain, None))
-        _show(self, seen)
+        become(view, type(seen), seen._a, seen._lift, View(self, home.chain, None))
+        _show(view, seen)
 
     def _separated(self, tape: Tape) -> Tensor:
         """Give a fresh view memory of its own."""
@@ -272,9 +272,9 @@ def highest(tensors: Any) -> tuple[type[Lifted], Level] | None:
     """The kind and the level of the operand that is lifted highest."""
     kind, found = None, None
     for t in tensors:
+        if isinstance(t, Tensor) and type(t._home) is View:
+            place(t)  # its base may have been lifted, or lifted higher
         if type(t) is not Tensor and isinstance(t, Lifted):
-            if t._home is not None:
-                place(t)  # a view, whose base may have been lifted higher
             at: Level = t._lift.at
             if found is None or at.number > found.number:
                 kind, found = type(t), at

@@ -14,7 +14,7 @@ from tapegrad.dispatch.truncate import truncate
 from tapegrad.functions.masked_elements import MaskedElements
 from tapegrad.lift.lifted_tensor import Lifted, on_tape
 from tapegrad.tape.tape import DTYPE_BITS, MODE_CAREFUL, MODE_FAST, MODE_OFF, current
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, place, wrap
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
 
 P = ParamSpec("P")
@@ -143,6 +143,7 @@ def with_leaves(args: Any, chosen: tuple[int, ...], trees: list[Tree], leaves: A
 def as_tensor(x: Any, name: str) -> Tensor:
     """A leaf of an argument as a Tensor of a floating-point type."""
     if isinstance(x, Tensor):
+        place(x)  # a view sees what was written into its base
         array = x._a
     elif isinstance(x, (float, int, complex, np.ndarray, np.generic)):
         array = in_native_form(x, name)

@@ -106,8 +106,8 @@ def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any
         place = 0
         if kind is Tensor:
             home = x._home
-            if home is not None and home is not tape:
-                resolve(x, tape)
+            if home is not None and home is not tape and not resolve(x, tape):
+                return None
             array, place = x._a, x._pos
             if array.dtype.kind != "f":
                 return None

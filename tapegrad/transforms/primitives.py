@@ -13,7 +13,7 @@ from tapegrad.base.native_arrays import native_array
 from tapegrad.lift.levels import levels_of
 from tapegrad.lift.lifted_tensor import Lifted, zeros_like
 from tapegrad.tape.tape import current
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, place, wrap
 from tapegrad.transforms.call_arguments import name_of, require_function
 from tapegrad.transforms.custom import _Call, _Custom, _matters
 from tapegrad.transforms.plain_call import PlainCall, plain_call
@@ -29,7 +29,7 @@ def _followed(x: Any) -> bool:
         return any(
             _followed(t) if type(t) is Tensor else isinstance(t, Lifted) for t in flatten(x)[0]
         )
-    return x._pos != 0 and current.tape.enabled
+    return place(x) != 0 and current.tape.enabled
 
 
 def _derived(x: Any, *, or_mapped: bool = False) -> bool:

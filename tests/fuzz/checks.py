@@ -28,7 +28,6 @@ REFUSALS = (
     "that the function read has been modified by an inplace operation since",
     "`nonzero` under `vmap` finds another number of elements",
     "known when the compiled program runs, so `nonzero` cannot read them",
-    "by a value that the transform follows: make the view after that",
     "under `vmap` a condition can differ from example to example",
     "asked for a value that only the program knows when it runs (a condition",
 )  # fmt: skip

@@ -43,7 +43,7 @@ from tapegrad.ops.shape import alias
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import Shape
 from tapegrad.tape.tape import Tape, current
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, place, wrap
 
 
 class Untraceable(Exception):
@@ -401,6 +401,7 @@ class Trace(Level):
     def position(self, x: Any) -> int:
         """The record that an operand stands for: its own, or a constant."""
         if isinstance(x, Tensor):
+            place(x)  # a view sees what was written into its base
             if _traced(x) and x.its_trace is self:
                 return int(x.position)
             if isinstance(x, Lifted) and self.owner is not None:
