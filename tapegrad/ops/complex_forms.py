@@ -200,6 +200,12 @@ def _fft(z: Any, **how: Any) -> Pair:
     return Pair(*fourier_forms.c2c(re, im, **how))
 
 
+def _from_parts(a: Any, b: Any) -> Pair:
+    """The operands, broadcast."""
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    return Pair(*[x if x.shape == shape else o.expand(x, shape=shape) for x in (a, b)])
+
+
 class _Operations:
     """The rows of the table, by their names."""
 
@@ -222,7 +228,7 @@ FORMS: dict[str, Form] = {
     "reciprocal": lambda z: _div(Pair(1.0, None), z),
     "square": lambda z: _times(z, z),
     "conj": lambda z: Pair(z.re, None if z.im is None else -z.im),
-    "complex": lambda a, b: Pair(a, b),
+    "complex": _from_parts,
     "fft_c2c": _fft,
     "fft_r2c": lambda x, **how: Pair(*fourier_forms.r2c(x, **how)),
     "fft_c2r": lambda z, **how: fourier_forms.c2r(z.re, z.im, **how),

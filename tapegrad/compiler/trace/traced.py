@@ -391,11 +391,13 @@ class Traced(Lifted):
         return None
 
     def detach(self) -> Tensor:
-        """The same value, which stops gradients."""
-        trace = self.its_trace
+        """The same memory, which stops gradients."""
+        trace, lift = self.its_trace, self._lift
         position = trace.record(alias, (self.position,), {})
         trace.blocked.add(position)
-        return trace.tensor(position)
+        if lift.at is not trace:
+            return trace.tensor(position)
+        return tensor_of(lift.cell.detached(lift.chain, position))
 
     @classmethod
     def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
@@ -473,7 +475,7 @@ class Traced(Lifted):
             cell.position = trace.record(write_view, base, {"chain": lift.chain})
         else:
             cell.position = position
-        cell.version += 1
+        cell.note_write()
         lift.position, lift.version = position, cell.version
 
     def check_inplace_view(self, name: str) -> None:

@@ -5,11 +5,15 @@ Loops and branches have inner traces; here it is decided what these may change o
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import ClassVar, NamedTuple
+from weakref import ref
 
 from tapegrad.base.call_site import user_place
-from tapegrad.compiler.trace.trace import Trace
-from tapegrad.tensor import Chain
+from tapegrad.compiler.trace.trace import Parts, Trace, Wanted
+from tapegrad.ops.shape import alias
+from tapegrad.ops.strided import write_view
+from tapegrad.tensor import Chain, Tensor
 
 
 class TracedStorage:
@@ -18,8 +22,11 @@ class TracedStorage:
     It is what a Traced Tensor that shows all of it stands for.
     """
 
-    __slots__ = ("at", "frozen", "made", "node", "position", "version", "where")
+    __slots__ = (
+        "__weakref__", "at", "frozen", "made", "node", "position", "sharing", "version", "where",
+    )  # fmt: skip
     chain: ClassVar[Chain] = ()
+    sharing: list[Sharing]  # only where there is something
 
     def __init__(self, at: Trace, position: int, frozen: bool) -> None:
         self.at = at
@@ -49,6 +56,65 @@ class TracedStorage:
             return True
         assert inner.owner is not None
         return self.made >= inner.owner.marks[self.at]
+
+    def note_write(self, but: TracedStorage | None = None) -> None:
+        """Show a write to whatever shares this memory and not its history."""
+        self.version += 1
+        for other, chain, within in getattr(self, "sharing", ()):
+            cell = other()
+            if cell is None or cell is but:
+                continue
+            if cell.at is not self.at:
+                cell.move(self.at)
+            at, before = self.at, cell.position
+            if within:
+                whole = before, self.position
+                cell.position = at.record(write_view, whole, {"chain": chain})
+            else:
+                seen = self.position
+                for op, params in chain:
+                    seen = at.record(op, (seen,), params)
+                cell.position = at.record(alias, (seen,), {})
+            at.pulls[cell.position] = Unnoticed(before)
+            cell.note_write(self)
+
+    def detached(self, chain: Chain, position: int) -> TracedStorage:
+        """A piece of memory with a history of its own that shows a view of this one."""
+        found = TracedStorage(self.at, position, self.frozen)
+        found.made = self.made
+        found.sharing = [Sharing(ref(self), chain, within=True)]
+        self.sharing = [*getattr(self, "sharing", ()), Sharing(ref(found), chain, within=False)]
+        return found
+
+
+class Sharing(NamedTuple):
+    """Memory that is a view of other memory, or that `within` which it is one."""
+
+    other: ref[TracedStorage]
+    chain: Chain
+    within: bool
+
+
+class Unnoticed(NamedTuple):
+    """The rule of a record of new elements under an old history."""
+
+    before: int
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """The record that a sweep goes on to."""
+        return (self.before,)
+
+    def remapped(self, where: dict[int, int]) -> Unnoticed:
+        """The same in a trace that inlined these records."""
+        return Unnoticed(where[self.before])
+
+    def run(
+        self, position: int, parts: Parts, g: Tensor | None, wanted: Wanted
+    ) -> Iterator[tuple[int, Tensor]]:
+        """Hand the adjoint on."""
+        if g is not None and wanted(self.before):
+            yield self.before, g
 
 
 class TracedView:

@@ -264,3 +264,16 @@ def test_arguments_without_elements():
     f = tg.jit(lambda z: np.exp(z) * z)
     assert f(z).shape == (0, 3)
     assert f(z).dtype == complex
+
+
+@pytest.mark.parametrize("shapes", [((2, 3), ()), ((), (3,)), ((2, 1), (1, 3))])
+def test_parts_are_broadcast(shapes):
+    a, b = (tg.tensor(RNG.normal(size=shape)) for shape in shapes)
+
+    def f(a, b):
+        return tg.abs(tg.complex(a, b * b)).sum()
+
+    assert not complex_work(f, a, b)
+    np.testing.assert_allclose(tg.jit(f)(a, b), f(a, b))
+    for found, wanted in zip(tg.jit(tg.grad(f, (0, 1)))(a, b), tg.grad(f, (0, 1))(a, b)):
+        np.testing.assert_allclose(found, wanted)
