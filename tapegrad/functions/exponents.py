@@ -9,6 +9,7 @@ import numpy as np
 from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import arithmetic as ar
+from tapegrad.functions import complex_parts as cp
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import Operand, as_input
 from tapegrad.functions.inplace_methods import copy_
@@ -43,6 +44,8 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
     x, power = as_input(input, "ldexp"), as_input(other, "ldexp")
     if x._a.dtype.kind == "f" and power._a.dtype.kind in "iu":
         return scaled_by_power(x, power)
+    if x._a.dtype.kind == "c" and power._a.dtype.kind in "iu":
+        return cp.complex(scaled_by_power(x.real, power), scaled_by_power(x.imag, power))
     return ew.mul(x, ar.pow(2.0, power))
 
 

@@ -33,15 +33,15 @@ from tapegrad.scipy.filters import (
 )
 from tapegrad.scipy.resampling import decimate, medfilt, resample_poly, upfirdn
 from tapegrad.scipy.short_time import istft, spectrogram, stft
-from tapegrad.scipy.spectra import freqz, periodogram, resample, welch
+from tapegrad.scipy.spectra import coherence, csd, freqz, periodogram, resample, welch
 from tapegrad.scipy.zero_phase import filtfilt, sosfiltfilt
 from tapegrad.tensor import Tensor, tensor_of
 
 __all__ = [
-    "convolve", "convolve2d", "correlate", "correlate2d", "decimate", "detrend", "fftconvolve",
-    "filtfilt", "freqz", "hilbert", "istft", "lfilter", "lfilter_zi", "medfilt", "oaconvolve",
-    "periodogram", "resample", "resample_poly", "savgol_filter", "sosfilt", "sosfilt_zi",
-    "sosfiltfilt", "spectrogram", "stft", "upfirdn", "welch",
+    "coherence", "convolve", "convolve2d", "correlate", "correlate2d", "csd", "decimate", "detrend",
+    "fftconvolve", "filtfilt", "freqz", "hilbert", "istft", "lfilter", "lfilter_zi", "medfilt",
+    "oaconvolve", "periodogram", "resample", "resample_poly", "savgol_filter", "sosfilt",
+    "sosfilt_zi", "sosfiltfilt", "spectrogram", "stft", "upfirdn", "welch",
 ]  # fmt: skip
 
 _MODES, _METHODS = ("full", "same", "valid"), ("auto", "direct", "fft")

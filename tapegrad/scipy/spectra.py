@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.functions import fourier
+from tapegrad.functions.complex_parts import conj
 from tapegrad.functions.joining import cat
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import mean
@@ -50,15 +51,66 @@ def welch(
     """
     t, d = real_line(x, axis, "welch")
     weights, step, points = partition("welch", t._a.shape[-1], window, nperseg, noverlap, nfft)
-    if not return_onesided or average != "mean" or scaling not in ("density", "spectrum"):
-        raise TypeError(
-            "`scipy.signal.welch` of Tensors gives the mean of one-sided spectra, with the scaling "
-            f"'density' or 'spectrum'; got return_onesided={return_onesided}, {average!r}, "
-            f"{scaling!r}"
-        )
+    _check_means("welch", return_onesided, scaling, average)
     spectra = spectra_of(t, weights, step, points, detrend)
     found = mean(powers(spectra, weights, fs, scaling, points % 2), -2)
     return np.fft.rfftfreq(points, 1 / fs), movedim(found, -1, d)
+
+
+def _check_means(name: str, return_onesided: bool, scaling: str, average: str) -> None:
+    if not return_onesided or average != "mean" or scaling not in ("density", "spectrum"):
+        raise TypeError(
+            f"`scipy.signal.{name}` of Tensors gives the mean of one-sided spectra, with the "
+            f"scaling 'density' or 'spectrum'; got return_onesided={return_onesided}, {average!r}, "
+            f"{scaling!r}"
+        )
+
+
+@_own
+def csd(
+    x: Any, y: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
+    return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
+) -> tuple[np.ndarray, Tensor]:  # fmt: skip
+    """Frequencies, and the mean of the cross spectra of parts of two real signals.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    >>> tg.scipy.signal.csd(x, 2 * x, nperseg=4, window="boxcar", detrend=False)[1]
+    tensor([0.+0.j, 0.+0.j, 8.+0.j])
+    """
+    t, d = real_line(x, axis, "csd")
+    other, _ = real_line(y, axis, "csd")
+    size = t._a.shape[-1]
+    if other._a.shape[-1] != size:
+        raise TypeError(
+            f"`scipy.signal.csd` of Tensors takes signals of one length, got {size} and "
+            f"{other._a.shape[-1]}: pad the shorter one with zeros"
+        )
+    weights, step, points = partition("csd", size, window, nperseg, noverlap, nfft)
+    _check_means("csd", return_onesided, scaling, average)
+    first, second = (spectra_of(s, weights, step, points, detrend) for s in (t, other))
+    sides = one_sided(first, weights, fs, scaling, points % 2)
+    return np.fft.rfftfreq(points, 1 / fs), movedim(mean(conj(first) * second * sides, -2), -1, d)
+
+
+@_own
+def coherence(
+    x: Any, y: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
+    axis: int = -1,
+) -> tuple[np.ndarray, Tensor]:  # fmt: skip
+    """Frequencies, and how far two real signals depend on each other there, between 0 and 1.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 2.0, 4.0, 3.0, 1.0, 5.0])
+    >>> tg.scipy.signal.coherence(x, 2 * x, nperseg=2, window="boxcar", detrend=False)[1]
+    tensor([1., 1.])
+    """
+    how = fs, window, nperseg, noverlap, nfft, detrend
+    frequencies, cross = csd(x, y, *how, axis=axis)
+    own = [welch(signal, *how, axis=axis)[1] for signal in (x, y)]
+    return frequencies, (cross.real * cross.real + cross.imag * cross.imag) / own[0] / own[1]
 
 
 def partition(
@@ -108,13 +160,17 @@ def spectra_of(t: Tensor, weights: np.ndarray, step: int, points: int, detrend: 
 
 def powers(spectrum: Tensor, weights: np.ndarray, fs: float, scaling: str, odd: int = 0) -> Tensor:
     """The power of both sides, one of which is given, for a density or a spectrum."""
-    kind = spectrum.real._a.dtype
+    power = spectrum.real * spectrum.real + spectrum.imag * spectrum.imag
+    return power * one_sided(spectrum, weights, fs, scaling, odd)
+
+
+def one_sided(spectrum: Tensor, weights: np.ndarray, fs: float, scaling: str, odd: int) -> Tensor:
+    """What products of one side of two spectra stand for, for a density or a spectrum."""
     sides = np.full(spectrum._a.shape[-1], 2.0)
     sides[0] = 1.0
     if not odd:
         sides[-1] = 1.0
-    power = spectrum.real * spectrum.real + spectrum.imag * spectrum.imag
-    return power * wrap((sides / total(weights, fs, scaling)).astype(kind))
+    return wrap((sides / total(weights, fs, scaling)).astype(spectrum.real._a.dtype))
 
 
 def total(weights: np.ndarray, fs: float, scaling: str) -> float:

@@ -58,6 +58,13 @@ def test_transforms_agree(f):
     np.testing.assert_allclose(tapegrad.jvp(f, (y,), (way,))[1], expected @ way, rtol=1e-12)
 
 
+def test_ldexp_keeps_single_precision_of_complex_numbers():
+    z = tapegrad.tensor([1 + 2j, -0.5j], dtype=tapegrad.complex64)
+    found = tapegrad.ldexp(z, tapegrad.tensor([3, -1]))
+    assert found.dtype == tapegrad.complex64
+    np.testing.assert_array_equal(found.numpy(), [8 + 16j, -0.25j])
+
+
 def test_ldexp_says_which_shapes_do_not_broadcast():
     with pytest.raises(RuntimeError, match=r"`ldexp`: the shapes .* do not broadcast"):
         tapegrad.ldexp(tapegrad.ones(2, 3), tapegrad.zeros(0, dtype=tapegrad.int64))

@@ -22,6 +22,12 @@ SPECTRA = {
     "welch of a spectrum": (
         lambda lib, x: lib.welch(x, nperseg=4, detrend=False, scaling="spectrum")[1], X
     ),
+    "csd": (lambda lib, x, y: lib.csd(x, y[0, :11], 2.0, nperseg=4)[1].imag, X, M),
+    "csd of columns": (
+        lambda lib, x: abs(lib.csd(x.T, x.T ** 2, nperseg=5, axis=0, scaling="spectrum")[1]), M
+    ),
+    "coherence": (lambda lib, x: lib.coherence(x[0], x[1], nperseg=5, noverlap=2)[1], M),
+    "coherence of columns": (lambda lib, x: lib.coherence(x.T, x.T**2, nperseg=5, axis=0)[1], M),
     "periodogram": (lambda lib, x: lib.periodogram(x)[1], X),
     "periodogram of less": (lambda lib, x: lib.periodogram(x, 3.0, "hann", 8)[1], M),
     "periodogram of more": (lambda lib, x: lib.periodogram(x, nfft=13, scaling="spectrum")[1], X),
@@ -96,6 +102,7 @@ def test_frequencies_and_times_are_scipys():
     for call in (
         lambda lib, x: lib.welch(x, 3.0, nperseg=5),
         lambda lib, x: lib.periodogram(x, 3.0, nfft=16),
+        lambda lib, x: lib.coherence(x, x + 1, 3.0, nperseg=5, nfft=9),
         lambda lib, x: lib.freqz(x[0], worN=5),
         lambda lib, x: lib.freqz(x[0], worN=5, whole=True, fs=10.0),
         lambda lib, x: lib.freqz(x[0], worN=5, include_nyquist=True),
@@ -138,6 +145,8 @@ def test_what_is_not_there_is_refused():
         (lambda: lib.welch(t, nperseg=4, noverlap=4), ValueError, "parts of 4 elements.* of 11"),
         (lambda: lib.welch(t, window=np.ones(4), nperseg=5), ValueError, "of 4 .* nperseg=5"),
         (lambda: lib.welch(t, average="median"), TypeError, "the mean of .*'median'"),
+        (lambda: lib.csd(t, t[1:], nperseg=4), TypeError, "of one length, got 11 and 10"),
+        (lambda: lib.csd(t, t, return_onesided=False), TypeError, "`scipy.signal.csd`.*False"),
         (lambda: lib.periodogram(t * 1j), TypeError, "real signals, got .*complex128"),
         (lambda: lib.freqz(t, plot=print), TypeError, "plots nothing"),
         (lambda: lib.resample(t, 5, window="hann"), TypeError, "no window"),
