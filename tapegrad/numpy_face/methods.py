@@ -16,7 +16,16 @@ import numpy as np
 
 from tapegrad.base.devices import check_device
 from tapegrad.dispatch.numpy_semantics import numpys
-from tapegrad.functions import complex_parts, indexing, products, rounding, scans, shapes
+from tapegrad.functions import (
+    complex_parts,
+    contractions,
+    indexing,
+    products,
+    rounding,
+    scans,
+    scattering,
+    shapes,
+)
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import Indices, Operand, Sizes, TypeLike, numpy_names
 from tapegrad.functions.inplace_methods import copy_, fill_
@@ -34,7 +43,6 @@ INSTEAD = {
     "flat": "`x.reshape(-1)`",
     "partition": "`np.partition(x, k)`",
     "ptp": "`np.ptp(x)`",
-    "put": "`np.put(x, index, values)`, or `x[index] = values`",
     "resize": "`np.resize`, or `x.reshape`",
     "strides": "`x.stride()`, which counts elements",
     **dict.fromkeys(
@@ -264,7 +272,7 @@ def _repeat(self: Tensor, *repeats: Sizes, axis: int | None = None) -> Tensor:
 
 
 # Arguments that PyTorch has and NumPy has not: who names one means PyTorch's method.
-_TORCHS = frozenset("dim dims keepdim unbiased other descending as_tuple".split())
+_TORCHS = frozenset("accumulate dim dims keepdim unbiased other descending as_tuple".split())
 
 
 def _two_faced(torchs: Callable[..., Any], arrays: Callable[..., Any]) -> Callable[..., Any]:
@@ -309,7 +317,8 @@ METHODS: dict[str, Any] = {
     torchs.__name__.strip("_"): _two_faced(torchs, arrays)
     for torchs, arrays in (
         (r.std, np.std), (r.var, np.var), (r.max, np.max), (r.min, np.min), (scans.sort, _sort),
-        (_repeat, np.repeat), (indexing.nonzero, np.nonzero),
+        (_repeat, np.repeat), (indexing.nonzero, np.nonzero), (scattering.put, np.put),
+        (contractions.trace, np.trace), (scans.argsort, np.argsort),
     )
 } | {"conjugate": conj, "__getattr__": missing, "__array__": array,
     "__array_namespace__": array_namespace, "__dlpack__": dlpack,

@@ -139,6 +139,12 @@ OF_ARRAYS = {
     "sort(0)": _in_place(lambda k: k.sort(0)),
     "sort(axis)": _in_place(lambda k: k.sort(axis=0)),
     "sort(kind)": _in_place(lambda k: k.sort(kind="stable")),
+    "put": _in_place(lambda k: k.put([0, 5], k[1, :2] + k[0, 0])),
+    "put(array)": _in_place(lambda k: k.put(np.arange(3), 2.0 * k[0, 1:])),
+    "put(mode)": _in_place(lambda k: k.put([-1, 13], k[0, :2], mode="wrap")),
+    "trace(offset)": lambda x: x.trace(1),
+    "argsort(kind)": lambda x: np.take_along_axis(x, x.argsort(kind="stable"), 1),
+    "argsort(axis)": lambda x: x[x.argsort(0)[:, 1]],
     "repeat(2)": lambda x: x.repeat(2),
     "repeat(2, 1)": lambda x: x.repeat(2, 1),
     "repeat(list)": lambda x: x.repeat([1, 2, 0], axis=0),
@@ -188,6 +194,8 @@ def test_outside_of_transforms_and_in_those_of_func_methods_are_pytorchs():
         assert t.repeat(2, 1).shape == (6, 4)
         assert t.transpose(0, 1).shape == (4, 3)
         assert t.sort().values.shape == t.shape
+        assert t.put(tg.tensor([0]), tg.ones(1))[0, 0] == 1.0
+        assert t[0, 0] == B[0, 0]
     assert tg.func.vjp(lambda x: x.repeat(2, 1), x)[0].shape == (6, 4)
     np.testing.assert_allclose(tg.func.vmap(lambda x: x.var())(x).numpy(), B.var(1, ddof=1))
     np.testing.assert_allclose(tg.func.jvp(lambda x: x.std(), (x,), (x,))[0].item(), B.std(ddof=1))
