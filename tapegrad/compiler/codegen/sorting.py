@@ -1,8 +1,8 @@
-"""Write the order of lines of elements: all of it, one place in it, or where extremes so far stand.
+"""Sort lines of elements, select one of each, or find where the extremes so far stand.
 
-Elements are compared as whole numbers in the same order, their keys.  Of a short line the keys that
-come before each one are counted, which takes no branch.  Those of a long one are dealt out by their
-bytes: from the last byte to the first to sort all, from the first to the last to find one, among
+Elements are compared as whole numbers in the same order, their keys.  A short line takes a rank
+sort: the keys that come before each one are counted, without a branch.  A long one takes a radix
+sort by the bytes of the keys, the last one first; or a radix selection, the first one first, among
 ever fewer.  All of it is stable.
 """
 
@@ -57,9 +57,9 @@ def argsort(lines: Lines, dtype: np.dtype[Any], descending: bool) -> Routine:
             t.store(i, t.at("%a2", keys.at(place), "i64"), "i64")
 
         if lines.n <= COUNTED:
-            _count(keys, put)
+            _rank_sort(keys, put)
         else:
-            _deal(keys, put)
+            _radix_sort(keys, put)
     return keys.routine()
 
 
@@ -118,10 +118,10 @@ def _selection(lines: Lines, dtype: np.dtype[Any], which: Callable[[_Keys], str]
             def put(place: str, i: str) -> None:
                 t.store(i, t.at(places, place, "i64"), "i64")
 
-            _count(keys, put)
+            _rank_sort(keys, put)
             found = t.load(t.at(places, k, "i64"), "i64")
         else:
-            found = _find(keys, k)
+            found = _radix_select(keys, k)
         t.store(found, t.at("%a2", keys.line, "i64"), "i64")
     return keys.routine()
 
@@ -206,7 +206,7 @@ class _Keys:
         return t.load(count, "i64")
 
 
-def _count(keys: _Keys, put: Callable[[str, str], None]) -> None:
+def _rank_sort(keys: _Keys, put: Callable[[str, str], None]) -> None:
     """Count what comes before each element: keys below its own, and equal ones in front of it."""
     t, n = keys.t, keys.lines.n
     with t.loop(n) as i:
@@ -214,12 +214,12 @@ def _count(keys: _Keys, put: Callable[[str, str], None]) -> None:
     full, left = divmod(n, LANES)
     with t.loop(full) as block:
         start = t.emit(f"mul i64 {block}, {LANES}")
-        _count_for(keys, start, LANES, put)
+        _rank_block(keys, start, LANES, put)
     if left:
-        _count_for(keys, str(full * LANES), left, put)
+        _rank_block(keys, str(full * LANES), left, put)
 
 
-def _count_for(keys: _Keys, start: str, lanes: int, put: Callable[[str, str], None]) -> None:
+def _rank_block(keys: _Keys, start: str, lanes: int, put: Callable[[str, str], None]) -> None:
     """Count for neighbours at once."""
     t, kind, truth = keys.t, keys.t.vector(lanes), "i1" if lanes == 1 else f"<{lanes} x i1>"
     mine, counts = t.read(t.at("%a1", start), lanes), t.room(kind)
@@ -298,7 +298,7 @@ class _Words:
             t.store("0", t.at(self.counts, k, "i64"), "i64")
 
 
-def _deal(keys: _Keys, put: Callable[[str, str], None]) -> None:
+def _radix_sort(keys: _Keys, put: Callable[[str, str], None]) -> None:
     """Sort by one byte of the keys after the other, from one array into another and back."""
     t, n, words = keys.t, str(keys.lines.n), _Words(keys)
     source, target, before = t.room("ptr"), t.room("ptr"), t.room("i64")
@@ -331,7 +331,7 @@ def _deal(keys: _Keys, put: Callable[[str, str], None]) -> None:
         put(i, words.place(found, i))
 
 
-def _find(keys: _Keys, k: str) -> str:
+def _radix_select(keys: _Keys, k: str) -> str:
     """The place of the element that is number k in order: those of one byte are kept each time."""
     t, words = keys.t, _Words(keys)
     left, sought, chosen, kept = (t.room(kind) for kind in ("i64", "i64", "ptr", "i64"))
