@@ -13,6 +13,7 @@ import numpy as np
 
 from tapegrad.ops import fourier_forms
 from tapegrad.ops.core import Op, table
+from tapegrad.ops.index import at
 from tapegrad.ops.shape import getitem
 
 
@@ -150,9 +151,74 @@ def _cosh(z: Pair) -> Pair:
 
 def _tanh(z: Pair) -> Pair:
     """Far from zero nothing in it overflows."""
-    t, f = o.tanh(z.re), o.tan(z.im)
+    t, f, c = o.tanh(z.re), o.tan(z.im), o.cosh(z.re)
     size = 1.0 + t * t * (f * f)
-    return Pair(t * (1.0 + f * f) / size, f * (1.0 - t) * (1.0 + t) / size)
+    return Pair(t * (1.0 + f * f) / size, f / c / c / size)
+
+
+def _expm1(z: Pair) -> Pair:
+    half = o.sin(z.im * 0.5)
+    return Pair(o.expm1(z.re) * o.cos(z.im) - 2.0 * half * half, o.exp(z.re) * o.sin(z.im))
+
+
+def _turned(function: Callable[[Pair], Pair]) -> Form:
+    """The circular function of a hyperbolic one: -i f(iz)."""
+
+    def form(z: Pair) -> Pair:
+        found = function(Pair(-z.im, z.re))
+        return Pair(found.im, -found.re)
+
+    return form
+
+
+def _roots_beside(z: Pair) -> tuple[Pair, Pair]:
+    """The roots of 1 - z and 1 + z; no zero of z loses its sign, which tells the side of a cut."""
+    return _sqrt(Pair(1.0 - z.re, -z.im)), _sqrt(Pair(1.0 + z.re, z.im))
+
+
+def _asin(z: Pair) -> Pair:
+    """Kahan's formulas: what is added up here has one sign, so that nothing cancels."""
+    a, b = _roots_beside(z)
+    re = o.atan2(z.re, a.re * b.re - a.im * b.im)
+    return Pair(re, o.asinh(a.re * b.im - a.im * b.re))
+
+
+def _acos(z: Pair) -> Pair:
+    a, b = _roots_beside(z)
+    return Pair(2.0 * o.atan2(a.re, b.re), o.asinh(b.re * a.im - b.im * a.re))
+
+
+def _asinh(z: Pair) -> Pair:
+    found = _asin(Pair(z.im, -z.re))
+    return Pair(-found.im, found.re)
+
+
+def _acosh(z: Pair) -> Pair:
+    a, b = _sqrt(Pair(z.re - 1.0, z.im)), _sqrt(Pair(z.re + 1.0, z.im))
+    return Pair(o.asinh(a.re * b.re + a.im * b.im), 2.0 * o.atan2(a.im, b.re))
+
+
+def _atanh(z: Pair) -> Pair:
+    """Half the logarithm of how far -1 lies away, relative to 1."""
+    x = abs(z.re)
+    near, far = o.hypot(1.0 - x, z.im), o.hypot(1.0 + x, z.im)
+    more = 4.0 * (x / near) / near  # than one, squared
+    size = o.where(o.gt(more, 1.0), 0.5 * o.log(far / near), 0.25 * o.log1p(more))
+    angle = o.atan2(z.im, 1.0 - z.re) + o.atan2(z.im, 1.0 + z.re)
+    return Pair(o.copysign(size, z.re), 0.5 * angle)
+
+
+def _sigmoid(z: Pair) -> Pair:
+    e = _exp(Pair(-z.re, -z.im))
+    return _div(Pair(1.0, None), Pair(1.0 + e.re, e.im))
+
+
+def _plus(a: Pair, b: Pair) -> Pair:
+    return Pair(a.re + b.re, a.im + b.im)
+
+
+def _less(a: Pair, b: Pair) -> Pair:
+    return Pair(a.re - b.re, a.im - b.im)
 
 
 def _abs(z: Pair) -> Any:
@@ -206,6 +272,54 @@ def _from_parts(a: Any, b: Any) -> Pair:
     return Pair(*[x if x.shape == shape else o.expand(x, shape=shape) for x in (a, b)])
 
 
+def _slices(z: Pair, dim: int, part: slice) -> Pair:
+    return Pair(*[getitem(x, index=at(dim, part)) for x in z])
+
+
+def _behind(first: Pair, more: Pair, dim: int) -> Pair:
+    return Pair(o.cat(first.re, more.re, dim=dim), o.cat(first.im, more.im, dim=dim))
+
+
+def _prod(z: Pair, *, dim: tuple[int, ...], keepdim: bool) -> Pair:
+    """Halves are multiplied, until one number is left."""
+    for d in dim:
+        rest = None
+        while (n := z.re.shape[d]) > 1:
+            if n % 2:
+                last = _slices(z, d, slice(n - 1, n))
+                rest = last if rest is None else _times(rest, last)
+            half = n // 2
+            z = _times(_slices(z, d, slice(0, half)), _slices(z, d, slice(half, 2 * half)))
+        z = z if rest is None else _times(z, rest)
+    return z if keepdim else Pair(o.squeeze(z.re, dims=dim), o.squeeze(z.im, dims=dim))
+
+
+def _cumprod(z: Pair, *, dim: int) -> Pair:
+    """Products of one, two, four neighbours, and so on."""
+    n, step = (z.re.shape[dim] if z.re.shape else 1), 1
+    while step < n:
+        before, here = _slices(z, dim, slice(0, n - step)), _slices(z, dim, slice(step, n))
+        z = _behind(_slices(z, dim, slice(0, step)), _times(before, here), dim)
+        step *= 2
+    return z
+
+
+def _decay(a: Pair, b: Pair, *, dim: int, reverse: bool) -> Pair:
+    """What ever more neighbours hand on, whose factors are multiplied."""
+    n, step = b.re.shape[dim], 1
+    if reverse:  # seen from the end, the factor of the place before
+        a, b = (Pair(*[o.flip(x, dims=(dim,)) for x in z]) for z in (a, b))
+        a = _behind(_slices(a, dim, slice(0, 1)), _slices(a, dim, slice(0, n - 1)), dim)
+    while step < n:
+        start, end, later = slice(0, step), slice(0, n - step), slice(step, n)
+        factors, here = _slices(a, dim, later), _slices(b, dim, later)
+        here = _plus(here, _strong(_slices(b, dim, end), factors))
+        a = _behind(_slices(a, dim, start), _times(factors, _slices(a, dim, end)), dim)
+        b = _behind(_slices(b, dim, start), here, dim)
+        step *= 2
+    return Pair(*[o.flip(x, dims=(dim,)) for x in b]) if reverse else b
+
+
 class _Operations:
     """The rows of the table, by their names."""
 
@@ -236,6 +350,18 @@ FORMS: dict[str, Form] = {
     "view_as_complex": lambda x: Pair(*[getitem(x, index=(..., k)) for k in range(2)]),
     "abs": _abs, "angle": lambda z: o.atan2(z.im, z.re), "sgn": _sgn, "exp": _exp, "log": _log,
     "log2": _scaled_log(2.0), "log10": _scaled_log(10.0), "sqrt": _sqrt, "pow": _power,
+    "exp2": lambda z: _exp(Pair(z.re * math.log(2), z.im * math.log(2))), "expm1": _expm1,
+    "log1p": lambda z: _log(Pair(1.0 + z.re, z.im)),
+    "rsqrt": lambda z: _div(Pair(1.0, None), _sqrt(z)),
+    "cube": lambda z: _times(_times(z, z), z),
+    "round": lambda z: Pair(o.round(z.re), o.round(z.im)),
+    "prod": _prod, "cumprod": _cumprod, "decay": _decay,
+    "tan": _turned(_tanh), "asin": _asin, "acos": _acos, "atan": _turned(_atanh),
+    "asinh": _asinh, "acosh": _acosh, "atanh": _atanh, "sigmoid": _sigmoid,
+    "silu": lambda z: _times(z, _sigmoid(z)),
+    "addcmul": lambda a, b, c: _plus(a, _times(b, c)),
+    "addcdiv": lambda a, b, c: _plus(a, _div(b, c)),
+    "lerp": lambda a, b, c: _plus(a, _times(c, _less(b, a))),
     "sin": _sin, "cos": _cos, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh,
     "ne": lambda a, b: o.maximum(o.ne(a.re, b.re), o.ne(a.im, b.im)),
     "eq": lambda a, b: o.mul(o.eq(a.re, b.re), o.eq(a.im, b.im)),

@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.ops.core import OWN, custom, linear
 from tapegrad.ops.elementwise import abs as abs_
-from tapegrad.ops.elementwise import is_complex, mul, strong
+from tapegrad.ops.elementwise import is_complex, mul, sign, strong
 from tapegrad.ops.shape import getitem, view_as_real
 
 
@@ -58,7 +58,8 @@ def _sgn_vjp(g: Any, x: Any, y: Any) -> Any:
 
 
 # fmt: off
-conj = linear("conj", _conj, x=lambda g: conjugate(g), complex=OWN)
+conj = linear("conj", _conj, x=lambda g: conjugate(g), complex=OWN,
+              decomposition=lambda x: x, kinds="fib")
 complex_ = linear("complex", _complex, a=lambda g: real(g), b=lambda g: imag(g), complex=OWN)
-sgn = custom("sgn", np.sign, x=_sgn_vjp, complex=OWN)
+sgn = custom("sgn", np.sign, x=_sgn_vjp, complex=OWN, decomposition=sign)
 # fmt: on

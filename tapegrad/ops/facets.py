@@ -25,7 +25,7 @@ class Facets:
     # form saves most (``many``); whose short form looks nothing up (``untabled``).
     vmath: str = ""
     # The kinds of elements for which ``scalar`` computes what NumPy does, and of results for which
-    # ``decomposition`` does: floats (``f``), integers (``i``), booleans (``b``).
+    # ``decomposition`` does: floats (``f``), integers (``i``), booleans (``b``), complex (``c``).
     kinds: str = "f"
     # Integers and booleans become the default floating-point type first.
     to_float: bool = False

@@ -34,6 +34,21 @@ def falsehood(x: Any) -> Any:
     return eq(x, np.zeros((), x.dtype.numpy))
 
 
+def _size(x: Any) -> Any:
+    """The absolute value, of a complex number a part of it, which is infinite with the number."""
+    return abs_(x * 0.25) if x.dtype.is_complex else abs_(x)
+
+
+def _isinf_form(x: Any) -> Any:
+    inexact = x.dtype.is_floating_point or x.dtype.is_complex
+    return eq(_size(x), math.inf) if inexact else ne(x, x)
+
+
+def _isfinite_form(x: Any) -> Any:
+    inexact = x.dtype.is_floating_point or x.dtype.is_complex
+    return lt(_size(x), math.inf) if inexact else eq(x, x)
+
+
 # fmt: off
 logical_and = _of_two(
     np.logical_and, TRUTH, doc="Whether both are true.",
@@ -55,14 +70,10 @@ logical_not: Op = custom("logical_not", np.logical_not, x=TRUTH, inplace=True,
 isnan: Op = custom("isnan", np.isnan, x=TRUTH, decomposition=lambda x: ne(x, x), kinds="b",
                    doc="Whether elements are NaN.",
                    example=("tg.isnan(tg.tensor(tg.nan))", "tensor(True)"))
-isinf: Op = custom("isinf", np.isinf, x=TRUTH,
-    decomposition=lambda x: eq(abs_(x), math.inf) if x.dtype.is_floating_point else ne(x, x),
-    kinds="b",
+isinf: Op = custom("isinf", np.isinf, x=TRUTH, decomposition=_isinf_form, kinds="b",
                    doc="Whether elements are infinite.",
                    example=("tg.isinf(tg.tensor(1.0))", "tensor(False)"))
-isfinite: Op = custom("isfinite", np.isfinite, x=TRUTH,
-    decomposition=lambda x: lt(abs_(x), math.inf) if x.dtype.is_floating_point else eq(x, x),
-    kinds="b",
+isfinite: Op = custom("isfinite", np.isfinite, x=TRUTH, decomposition=_isfinite_form, kinds="b",
                       doc="Whether elements are finite.",
                       example=("tg.isfinite(tg.tensor(1.0))", "tensor(True)"))
 signbit: Op = custom("signbit", np.signbit, x=TRUTH, paired=True,

@@ -355,12 +355,12 @@ prod = custom("prod", large("reduce_loops.prod", _prod), complex=ANALYTIC,
 others_prod = custom(
     "others_prod", large("reduce_loops.others_prod", _others_prod), complex=ANALYTIC,
     x=lambda g, x, dim: pair_prod(g, x, dim=dim), grad_name="Prod",
-    decomposition=_others_prod_form,
+    decomposition=_others_prod_form, kinds="fc",
 )
 pair_prod: Op = linear(
     "pair_prod", _pair_prod, complex=ANALYTIC,
     weights=lambda g, x, dim: pair_prod(g, x, dim=dim), x=_third,
-    decomposition=_pair_prod_form,
+    decomposition=_pair_prod_form, kinds="fc",
 )
 var = custom(
     "var", _var, complex=OWN, decomposition=_var_form, axis="reduce",

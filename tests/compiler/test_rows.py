@@ -21,7 +21,7 @@ from tests.conformance.samples import CHIEF, of_shapes, samples_of
 # shape depends on values, and what has no loop yet.  (Of Fourier transforms, those whose planes lie
 # behind another dimension, or which make real numbers of real ones.)
 LAPACK = "any_basis same_phase"
-COMPLEX = "conj fft_c2r fft_planes sgn view_as_complex view_as_real"
+COMPLEX = "fft_c2r fft_planes view_as_complex view_as_real"
 NO_LOOP = "cofactor_slope ctc ctc_slope gcd lcm masked_embed masked_select nextafter pure_callback"
 SCIPY = (
     "beta_logit_slope_a beta_logit_slope_b ellipeinc_slope ellipkinc_slope gamma_log_slope "

@@ -2,9 +2,9 @@
 
 Loops compute with real numbers alone, and what they cannot compute is a call of Python.  A complex
 value becomes two real ones, by a form for each operation, which is traced like a decomposition.
-An operation that has none is computed of the array of the parts, in which they lie side by side:
-by LAPACK, whose complex numbers lie so, or by a call of Python.  Inputs and results are such
-arrays, too.
+What has a decomposition that takes complex numbers (a variance) needs no form.  An operation that
+has none is computed of the array of the parts, in which they lie side by side: by LAPACK, whose
+complex numbers lie so, or by a call of Python.  Inputs and results are such arrays, too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 
 from tapegrad.compiler.ir.control_ops import graphs_of, owns_graphs
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
-from tapegrad.compiler.passes.apply_decompositions import put, traced
+from tapegrad.compiler.passes.apply_decompositions import expanded, put, traced
+from tapegrad.compiler.passes.apply_decompositions import form_of as decomposition_of
 from tapegrad.ops.complex_forms import (
     FORMS,
     POWERS,
@@ -35,11 +36,11 @@ from tapegrad.tape.shape_table import Shape
 
 def with_pairs(graph: Graph) -> Graph:
     """The graph, in which complex numbers are pairs where that spares a call of Python."""
-    nodes = graph.nodes
     if not computes(graph):
         return graph
+    graph = expanded(graph)
     builder = _PairBuilder(graph)
-    for position in range(len(nodes)):
+    for position in range(len(graph.nodes)):
         builder.take(position)
     for position in graph.roots():
         builder.joined(position)
@@ -83,7 +84,7 @@ def computes(graph: Graph) -> bool:
         return False
     for x in nodes:
         operands = [nodes[a] for a in x.args]
-        if not x.moves and (_form(x, operands) or _by_lapack(x, operands)):
+        if not x.moves and (_is_written(x, operands) or _by_lapack(x, operands)):
             return True
     return any(computes(sub.graph()) for x in nodes if owns_graphs(x) for sub in graphs_of(x))
 
@@ -115,6 +116,14 @@ def _taken_apart(builder: Builder, pairs: int, node: Node) -> tuple[int, int]:
         for k in range(2)
     )
     return re, im
+
+
+def _is_written(node: Node, operands: list[Node]) -> bool:
+    """Whether a record of complex numbers has a form, or is made of what has some."""
+    if _form(node, operands):
+        return True
+    made = isinstance(node.op, Op) and decomposition_of(node.op, node.dtype.kind) is not None
+    return made and any(map(is_complex, operands))
 
 
 def _form(node: Node, operands: list[Node]) -> tuple[Form, dict[str, Any]] | None:
