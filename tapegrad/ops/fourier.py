@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops import fourier_forms
 from tapegrad.ops.complex_parts import real
 from tapegrad.ops.core import OWN, Op, linear
 from tapegrad.ops.elementwise import mul
@@ -162,4 +163,4 @@ def _at_ends(g: Any, dim: int, ends: tuple[int, ...], there: float, rest: float)
 
 
 # SciPy's cosine and sine transforms, "dct2" being the cosine transform of type 2.
-sines = linear("sines", _sines, x=_sines_vjp)
+sines = linear("sines", _sines, x=_sines_vjp, decomposition=fourier_forms.sines)

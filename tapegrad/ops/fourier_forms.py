@@ -118,6 +118,87 @@ def c2r(re: Any, im: Any, *, dims: Shape, scale: str, size: int) -> Any:
     return found if factor == 1.0 else found * factor
 
 
+def sines(x: Any, *, kind: str, dim: int) -> Any:
+    """SciPy's cosine and sine transforms, "dct2" being the cosine transform of type 2.
+
+    A sine transform is the cosine transform with signs that alternate on one side, and the order
+    turned round on the other, but for type 1.  None where there is none of one element.
+    """
+    n, number = x.shape[dim], kind[3]
+    if number == "1":
+        return None if kind == "dct1" and n == 1 else _mirrored(x, dim, odd=kind == "dst1")
+    transform = {"2": _cosines, "3": _of_cosines, "4": _between}[number]
+    if kind.startswith("dct"):
+        return transform(x, dim)
+    signs = _row(1.0 - 2.0 * (np.arange(n) % 2), x, dim)
+    if number == "2":
+        return flip(transform(x * signs, dim), dims=(dim,))
+    return transform(flip(x, dims=(dim,)), dim) * signs
+
+
+def _mirrored(x: Any, dim: int, *, odd: bool) -> Any:
+    """Type 1: frequencies of what is mirrored at both ends, with its sign turned if it is odd."""
+    if not odd:
+        whole = cat(x, flip(_part(x, dim, slice(1, -1)), dims=(dim,)), dim=dim)
+        return r2c(whole, dims=(dim,), scale="", half=True)[0]
+    halves = [_padded(part, dim, 1, 0) for part in (x, -flip(x, dims=(dim,)))]
+    _, im = r2c(cat(*halves, dim=dim), dims=(dim,), scale="", half=True)
+    return -_part(im, dim, slice(1, -1))
+
+
+def _cosines(x: Any, dim: int) -> Any:
+    """Type 2: frequencies of the even elements and, backwards, the odd ones (Makhoul)."""
+    n = x.shape[dim]
+    even, odd = (_part(x, dim, slice(k, None, 2)) for k in range(2))
+    order = cat(even, flip(odd, dims=(dim,)), dim=dim)
+    z = r2c(order, dims=(dim,), scale="", half=True)
+    phase = 2.0 * roots_of_unity(-np.arange(n // 2 + 1), 4 * n)
+    re, im = _times(z, _rows(phase, x, dim))
+    other = _part(im, dim, slice(1, (n + 1) // 2))
+    return cat(re, -flip(other, dims=(dim,)), dim=dim)
+
+
+def _of_cosines(x: Any, dim: int) -> Any:
+    """Type 3, the way back."""
+    n = x.shape[dim]
+    first = _part(x, dim, slice(0, n // 2 + 1))
+    other = _padded(flip(_part(x, dim, slice(n - n // 2, n)), dims=(dim,)), dim, 1, 0)
+    phase = roots_of_unity(np.arange(n // 2 + 1), 4 * n)
+    re, im = _times((first, -other), _rows(phase, x, dim))
+    order = c2r(re, im, dims=(dim,), scale="", size=n)
+    even, odd = _part(order, dim, slice(0, (n + 1) // 2)), _part(order, dim, slice((n + 1) // 2, n))
+    return _alternating(even, flip(odd, dims=(dim,)), dim)
+
+
+def _between(x: Any, dim: int) -> Any:
+    """Type 4: of an even size, half as many complex numbers."""
+    n = x.shape[dim]
+    if n % 2:
+        ahead = _rows(roots_of_unity(-np.arange(n), 4 * n), x, dim)
+        re, im = (_padded(x * part, dim, 0, n) for part in ahead)
+        re, im = (_part(z, dim, slice(0, n)) for z in _transformed((re, im), dim))
+        phase = 2.0 * roots_of_unity(-2 * np.arange(n) - 1, 8 * n)
+        return _times((re, im), _rows(phase, x, dim))[0]
+    k = np.arange(n // 2)
+    before, after = roots_of_unity(-4 * k - 1, 8 * n), 2.0 * roots_of_unity(-k, 2 * n)
+    even, odd = (_part(x, dim, slice(k, None, 2)) for k in range(2))
+    parts = _times((even, flip(odd, dims=(dim,))), _rows(before, x, dim))
+    re, im = _times(_transformed(parts, dim), _rows(after, x, dim))
+    return _alternating(re, -flip(im, dims=(dim,)), dim)
+
+
+def _transformed(parts: Parts, dim: int) -> Parts:
+    return c2c(*parts, dims=(dim,), scale="", forward=True)
+
+
+def _alternating(even: Any, odd: Any, dim: int) -> Any:
+    """Elements in turn from one and from the other, which may have one less."""
+    count, less = even.shape[dim], odd.shape[dim] < even.shape[dim]
+    pairs = stack(even, _padded(odd, dim, 0, 1) if less else odd, dim=dim + 1)
+    whole = pairs.reshape((*even.shape[:dim], 2 * count, *even.shape[dim + 1 :]))
+    return _part(whole, dim, slice(0, 2 * count - 1)) if less else whole
+
+
 def _from_halves(x: Any, dim: int) -> Parts:
     """Half the frequencies of an even number of real elements, two of which make a complex one."""
     n = x.shape[dim]
@@ -146,8 +227,7 @@ def _to_halves(re: Any, im: Any, dim: int, size: int) -> Any:
         sum_re - (gap_re * sin + sum_im * cos), gap_im + (gap_re * cos - sum_im * sin),
         dims=(dim,), scale="", forward=False,
     )  # fmt: skip
-    shape = (*re.shape[:dim], size, *re.shape[dim + 1 :])
-    return stack(even, odd, dim=dim + 1).reshape(shape)
+    return _alternating(even, odd, dim)
 
 
 def _along(planes: Any, dim: int) -> Any:
