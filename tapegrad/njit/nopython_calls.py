@@ -6,6 +6,7 @@ For each combination of argument types a function is written in Numba's own lang
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from numba.core import errors
@@ -14,7 +15,6 @@ from tapegrad.base.locks import lock
 from tapegrad.kernels.flags import from_python
 from tapegrad.kernels.numba_callable import CallableType, registered
 from tapegrad.njit import marshalling
-from tapegrad.njit.evaluation import omitted
 from tapegrad.njit.numba_front.objects import Kinds, NumbaType, types
 from tapegrad.njit.three_address_code import Unsupported
 
@@ -39,12 +39,13 @@ class Face:
     def __init__(self, derivative: Any) -> None:
         self.derivative = derivative  # a `NumbaDerivative`
         self._lock = lock()
-        self._compiled: dict[Kinds, Any] = {}
+        self._compiled: dict[tuple[Kinds, tuple[str, ...]], Any] = {}  # the second: names given
+        self._called: dict[tuple[Kinds, tuple[str, ...]], Any] = {}  # the second: all parameters
         self._numba_type_ = DerivativeType(self)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The same in Python, for Numba code that runs uncompiled."""
-        return self.derivative(*args)
+        return self.derivative(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"{self.derivative!r} for Numba"
@@ -52,36 +53,61 @@ class Face:
     def __reduce__(self) -> Any:
         return getattr, (self.derivative, "njit")
 
-    def dispatcher(self, args: tuple[NumbaType, ...], kws: dict[str, NumbaType]) -> Any:
-        """The function that is called with arguments of these types."""
-        if kws:
-            raise errors.TypingError(
-                f"{self.derivative!r} was called with {', '.join(kws)} by name: in nopython code "
-                "its arguments are positional"
-            )
-        kinds = tuple(map(types.unliteral, args))
+    def dispatcher(self, args: Kinds, named: dict[str, NumbaType]) -> Any:
+        """The function that is called with arguments of these types, the last of them by name."""
+        kinds = tuple(map(types.unliteral, (*args, *named.values())))
+        key = kinds, tuple(named)
         with self._lock:
-            if kinds not in self._compiled:
-                count = len(kinds) - self.derivative.directions
-                rest = omitted(self.derivative.function, count) or ()
-                every = *kinds[:count], *marshalling.kinds_of(rest), *kinds[count:]
+            if key not in self._compiled:
                 try:
-                    made = self.derivative.nopython(every)
+                    made = self._made(*key)
                 except (TypeError, ValueError, Unsupported) as error:
                     raise errors.TypingError(str(error)) from error
-                self._compiled[kinds] = _completed(made, len(kinds), count, rest) if rest else made
-            return self._compiled[kinds]
+                self._compiled[key] = self._called[kinds, _parameters(made.py_func)] = made
+            return self._compiled[key]
+
+    def called(self, signature: Any) -> Any:
+        """The function that a call with this signature is resolved to."""
+        names = tuple(signature.pysig.parameters)
+        return self._called[tuple(map(types.unliteral, signature.args)), names]
+
+    def _made(self, kinds: Kinds, named: tuple[str, ...]) -> Any:
+        derivative = self.derivative
+        if named and derivative.directions:
+            raise TypeError(f"{derivative!r} was called with {', '.join(named)} by name: not here")
+        names = [f"_given{k}" for k in range(len(kinds) - len(named))] + [*named]
+        count = len(names) - derivative.directions
+        places = {name: _Place(name) for name in names}
+        own = [places[name] for name in names[: count - len(named)]]
+        bound = inspect.signature(derivative.function.py_func).bind(
+            *own, **{name: places[name] for name in named}
+        )
+        bound.apply_defaults()
+        every = [*bound.args, *(places[name] for name in names[count:])]
+        known = dict(zip(places.values(), kinds))
+        made = derivative.nopython(
+            tuple([known[x] if isinstance(x, _Place) else marshalling.kind_of(x) for x in every])
+        )
+        return made if every == [*places.values()] and not named else _arranged(made, names, every)
 
 
-def _completed(whole: Any, given: int, count: int, rest: tuple[Any, ...]) -> Any:
-    """A function of so many arguments that calls another one with more, after the first few."""
-    names = [f"a{k}" for k in range(given)]
-    more = [f"b{k}" for k in range(len(rest))]
-    every = ", ".join([*names[:count], *more, *names[count:]])
-    exec(
-        f"def call({', '.join(names)}):\n return whole({every})",
-        space := {"whole": whole, **dict(zip(more, rest))},
-    )
+class _Place(str):
+    """The name of an argument that is given, where it is handed on."""
+
+    __slots__ = ()
+
+
+def _parameters(function: Any) -> tuple[str, ...]:
+    """The names of a function's parameters."""
+    return tuple(inspect.signature(function).parameters)
+
+
+def _arranged(whole: Any, names: list[str], every: list[Any]) -> Any:
+    """A function of some arguments that calls another one with these and with constants."""
+    constants = {f"_default{k}": x for k, x in enumerate(every) if not isinstance(x, _Place)}
+    texts = [x if isinstance(x, _Place) else f"_default{k}" for k, x in enumerate(every)]
+    source = f"def call({', '.join(names)}):\n return whole({', '.join(texts)})"
+    exec(source, space := {"whole": whole, **constants})
     return from_python(space["call"])
 
 
@@ -103,4 +129,4 @@ class DerivativeType(CallableType):
 
     def get_impl_key(self, signature: Any) -> Any:
         """The key that the code of a call is registered under."""
-        return types.Dispatcher(self.face.dispatcher(signature.args, {})).get_impl_key(signature)
+        return types.Dispatcher(self.face.called(signature)).get_impl_key(signature)

@@ -120,7 +120,16 @@ def test_defaults_may_be_left_out():
     def call(x):
         return slope.njit(x), slope(x, 2.0 * x, "square"), matrix.njit(x), product.njit(x, 3.0 * x)
 
+    @njit
+    def by_name(x):
+        return slope.njit(x, n=4), slope(x, how="square", weights=2.0 * x), matrix.njit(x, n=4)
+
     x = np.array([0.5, -1.0])
+    fifth, sixth, seventh = by_name(x)
+    np.testing.assert_array_equal(fifth, slope(x, n=4))
+    np.testing.assert_array_equal(sixth, slope(x, 2.0 * x, "square"))
+    np.testing.assert_array_equal(seventh, matrix(x, n=4))
+    assert np.array_equal(slope.njit(x, n=4), fifth)
     first, second, third, fourth = call(x)
     np.testing.assert_array_equal(first, slope(x))
     np.testing.assert_array_equal(second, slope(x, 2.0 * x, "square"))
@@ -144,9 +153,18 @@ def test_refusals_are_typing_errors():
     with pytest.raises(TypingError, match="`lists`, line"):
         call(2.0)
 
+    product = tg.hvp(scaled)
+
     @njit
     def by_name(x):
-        return gradient.njit(x, a=2.0)
+        return product.njit(x, x, a=2.0)
 
-    with pytest.raises(TypingError, match="positional"):
+    with pytest.raises(TypingError, match="called with a by name"):
         by_name(np.ones(3))
+
+    @njit
+    def by_other_name(x):
+        return gradient.njit(x, 2.0, b=2.0)
+
+    with pytest.raises(TypingError, match="unexpected keyword argument 'b'"):
+        by_other_name(np.ones(3))
