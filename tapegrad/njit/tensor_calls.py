@@ -20,6 +20,7 @@ from numba.core.dispatcher import OmittedArg
 from numba.core.imputils import lower_constant
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.extending import models, register_model
+from numba.stencils.stencil import StencilFunc
 
 from tapegrad.njit import marshalling
 from tapegrad.njit.call_records import NumbaCall
@@ -80,6 +81,11 @@ def type_of_tensor() -> TensorType:
     for _ in range(DEEPEST):
         if frame is None or frame.f_code is _ASKS:
             break
+        if frame.f_code is _STENCIL:
+            raise TypeError(
+                "a stencil that is called from Python takes no Tensors: call it in a function that "
+                "Numba compiles (`@njit`)"
+            )
         frame = frame.f_back
     f: Any = None if frame is None else frame.f_locals.get("self")
     if isinstance(f, CPUDispatcher) and not getattr(f, "_can_compile", True):
@@ -88,7 +94,7 @@ def type_of_tensor() -> TensorType:
     return TENSOR
 
 
-_ASKS = CPUDispatcher.typeof_pyval.__code__
+_ASKS, _STENCIL = CPUDispatcher.typeof_pyval.__code__, StencilFunc.__call__.__code__
 DEEPEST = 24  # calls between a dispatcher that asks for a type and a Tensor in tuples
 
 

@@ -345,6 +345,60 @@ class Spring:
         return -self.stiffness * x * scale + self.table[1] * x**3
 
 
+@case(np.stack((A2[:, :4], A2[:, 1:])), np.array([0, 2, 3]), np.array([[1, 3], [2, -1]]))
+def several_vectors_as_indices(a, i, k):
+    j = i[::-1]
+    parts = np.sum(a[0, i, j] ** 2) + np.sum(a[:, j, i] ** 3) + np.sum(a[1, k, i[:2]] * a[0][k, k])
+    b = a[0].copy()
+    b[i, j] = a[1, j, i] * 2.0
+    b[j, i] += a[0, 0, :3]
+    b[k] *= a[1, 2]
+    c = np.stack((a[1], b))
+    c[:, i, j] = c[:, j, i] * b[0, 1]
+    c[0, k, 0] = a[0, k, k[0]]
+    return parts + np.sum(b**3) + np.sum(c * c * c)
+
+
+@numba.stencil
+def product_of_neighbours(a):
+    return a[0, -1] * a[1, 0] - math.sin(a[0, 0])
+
+
+@njit
+def _doubled(x):
+    return 2.0 * x
+
+
+@numba.stencil(cval=1.5, standard_indexing=("w",))
+def weighted(a, b, w):
+    if a[0] > 0:
+        return w[0] * a[-1] + w[1] * b[2]
+    return _doubled(a[1]) * b[0]
+
+
+@numba.stencil("constant", neighborhood=((-2, 1),))
+def mean_of_four(a):
+    total = 0.0
+    for k in range(-2, 2):
+        total += a[k] * a[k]
+    return total / 4
+
+
+@case(A2)
+def stencil_of_a_matrix(a):
+    out = np.ones_like(a)
+    for _ in range(3):
+        product_of_neighbours(a, out=out)
+        a = a + 0.1 * out
+    return np.sum(product_of_neighbours(a.T) ** 2) + np.sum(product_of_neighbours(a[:, ::2]) ** 2)
+
+
+@case(A1, np.append(UP, 0.3), np.array([0.3, -0.7]))
+def stencils_of_vectors(x, y, w):
+    nearby = numba.stencil(lambda a: a[-1] * a[1])
+    return np.sum(weighted(x, y, w) ** 2) + np.sum(mean_of_four(x) ** 2) * np.sum(nearby(x) ** 2)
+
+
 def test_methods_of_a_users_class():
     @njit
     def oscillated(x, v, spring):

@@ -67,6 +67,7 @@ def compares_lists(x):
 
 def list_of_arrays(x):
     values = [np.array([x, x]), np.ones(2)]
+    values[0] = values[1]
     return values[0][0] * values[1][0]
 
 
@@ -108,6 +109,7 @@ def changes_what_it_runs_over(x):
 
 def list_of_tuples(x):
     values = [(x, 1), (2.0, 2)]
+    values.append((3.0, 3))
     return values[0][0]
 
 
@@ -140,12 +142,13 @@ def generates(x):
 
 
 @numba.stencil
-def neighbours(a):
-    return a[-1] + a[1]
+def looks_up_neighbours(a):
+    return {1: a[-1] + a[1]}[1]
 
 
-def takes_a_stencil(x):
-    return np.sum(neighbours(np.full(4, x)))
+def vectors_around_an_index(x):
+    places = np.array([0, 1])
+    return np.sum(np.full((2, 2, 2), x)[places, 1, places])
 
 
 def sets(x):
@@ -213,7 +216,7 @@ REASONS = {
     list_of_arrays: "a list of array(float64, 1d, C): hold these in arrays, or in a tuple",
     grows_by_arrays: "a list of array(float64, 1d, C): hold these in arrays, or in a tuple",
     loops_over_arrays: "a list of array(float64, 1d, C): hold these in arrays, or in a tuple",
-    takes_a_stencil: "a stencil: write its loops",
+    vectors_around_an_index: "vectors as indices with others between them",
     builds_dict: "a dictionary",
     typed_list: "the method `append` of ListType[float64]",
     typed_dict: "an assignment to an element of DictType[int64,float64]",
@@ -241,6 +244,14 @@ def test_refusal_names_function_line_and_reason(f):
     line = int(message.split(", line ")[1].split(" ")[0])
     first = f.__code__.co_firstlineno
     assert first < line <= first + 8
+
+
+def test_a_stencil_is_refused_at_its_line():
+    f = njit(lambda x: np.sum(looks_up_neighbours(np.full(4, x))))
+    with pytest.raises(NotImplementedError, match=r"`looks_up_neighbours`.* a dictionary: use"):
+        tg.grad(f)(0.5)
+    with pytest.raises(TypeError, match="a stencil that is called from Python takes no Tensors"):
+        looks_up_neighbours(tg.tensor([1.0, 2.0, 3.0]))
 
 
 def into_record(x, parts, weights):

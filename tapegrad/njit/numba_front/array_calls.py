@@ -47,24 +47,33 @@ class ArrayCalls(Inlining):
         if isinstance(base, types.Array) and isinstance(places, types.BaseTuple):
             entries = self.entries(index, base.ndim)
             if any(isinstance(entry, Chosen) for entry in entries):
-                view, chosen, order = self.chosen_first(self.get(value), base, entries)
-                f = array_library.taken(view[1], chosen.type)
-                found = self.inline(f, [view, (chosen.ops, chosen.type)])
-                return self.in_order(self.reordered(found, np.argsort(order)), want)
+                view, chosen, axis = self.chosen_first(self.get(value), base, entries)
+                f = array_library.taken(view[1], *[x.type for x in chosen])
+                found = self.inline(f, [view, *[(x.ops, x.type) for x in chosen]])
+                own = max(x.type.ndim for x in chosen)
+                rest = range(own, found[1].ndim)
+                order = [*rest[:axis], *range(own), *rest[axis:]]
+                return self.in_order(self.reordered(found, order), want)
         return super().item(value, index, want)
 
     def chosen_first(
         self, ops: Operands, t: NumbaType, entries: list[Entry]
-    ) -> tuple[Found, Chosen, list[int]]:
-        """Of a subscript with a vector the view that its other entries leave, and the vector.
+    ) -> tuple[Found, list[Chosen], int]:
+        """Of a subscript with vectors the view that its other entries leave, and the vectors.
 
-        The vector's dimension is the first one; the last result says which all of them were.
+        The vectors' dimensions are the first ones; the last result says where they were.
         """
-        k, chosen = next((k, x) for k, x in enumerate(entries) if isinstance(x, Chosen))
-        view = self.subscript(ops, t, [*entries[:k], Slice(None, None, None), *entries[k + 1 :]])
-        axis = sum(not is_index(entry) for entry in entries[:k])
-        order = [axis, *(d for d in range(view[1].ndim) if d != axis)]
-        return self.reordered(view, order), chosen, order
+        chosen = [entry for entry in entries if isinstance(entry, Chosen)]
+        places = [k for k, entry in enumerate(entries) if isinstance(entry, Chosen)]
+        if places != [*range(places[0], places[0] + len(places))]:
+            raise Unsupported("vectors as indices with others between them: write a loop")
+        whole = Slice(None, None, None)
+        left: list[Entry] = [whole if isinstance(entry, Chosen) else entry for entry in entries]
+        view = self.subscript(ops, t, left)
+        axis = sum(not is_index(entry) for entry in entries[: places[0]])
+        own = range(axis, axis + len(places))
+        order = [*own, *(d for d in range(view[1].ndim) if d not in own)]
+        return self.reordered(view, order), chosen, axis
 
     def reordered(self, this: Found, order: Any) -> Found:
         """A view whose dimensions are in another order, of any layout."""
@@ -73,14 +82,17 @@ class ArrayCalls(Inlining):
         return self.permuted(this, order, types.Array(this[1].dtype, this[1].ndim, "A"))
 
     def put_chosen(self, ops: Operands, t: NumbaType, entries: list[Entry], value: Found) -> None:
-        """`a[i, places] = b`, with a vector among the entries of a subscript."""
-        view, chosen, order = self.chosen_first(ops, t, entries)
-        if isinstance(value[1], types.Array) and order[0] > 0:
-            if value[1].ndim != len(order):
+        """`a[i, places] = b`, with vectors among the entries of a subscript."""
+        view, chosen, axis = self.chosen_first(ops, t, entries)
+        own = max(x.type.ndim for x in chosen)
+        every = own + view[1].ndim - len(chosen)
+        if isinstance(value[1], types.Array) and axis > 0:
+            if value[1].ndim != every:
                 raise Unsupported(f"{value[1]} at places that an array chooses: write a loop")
-            value = self.reordered(value, order)
-        f = array_library.put(view[1], chosen.type, value[1])
-        self.inline(f, [view, (chosen.ops, chosen.type), value])
+            where = range(axis, axis + own)
+            value = self.reordered(value, [*where, *(d for d in range(every) if d not in where)])
+        f = array_library.put(view[1], [x.type for x in chosen], value[1])
+        self.inline(f, [view, *[(x.ops, x.type) for x in chosen], value])
 
     def place_in_flat(self, ops: Operands, t: NumbaType, index: Any) -> Operand:
         """The offset of an element by its number in C order."""

@@ -201,54 +201,75 @@ def copied(t: NumbaType) -> Function:
     )  # fmt: skip
 
 
-def taken(t: NumbaType, places: NumbaType) -> Function:
-    """`a[places]` of numbers of rows, or of conditions for elements or for rows."""
-    if places.dtype == types.boolean and places.ndim in (1, t.ndim):
-        rest = "" if places.ndim == t.ndim else ", :"
-        shape = "(n, " + "".join(f"a.shape[{d}], " for d in range(places.ndim, t.ndim)) + ")"
-        here = at("p", places.ndim)
-        counted = over("p", places.ndim, f"if {here}:\n n += 1")
-        element = at("a", places.ndim).replace("]", rest + "]")
-        chosen = over("p", places.ndim, f"if {here}:\n out[n{rest}] = {element}\n n += 1")
-        made = f"out = np.empty({shape}, {dtype(t.dtype)})"
-        lines = [*_same_lengths(places.ndim), "n = 0", counted, made, "n = 0", chosen]
-    elif places.ndim == 1 and isinstance(places.dtype, types.Integer):
-        lengths = ["p.shape[0]", *(f"a.shape[{d}]" for d in range(1, t.ndim))]
-        made = f"out = np.empty(({', '.join(lengths)},), {dtype(t.dtype)})"
-        element = at("a", t.ndim).replace("[i", "[p[i]", 1)
-        lines = [made, nest(lengths, f"{at('out', t.ndim)} = {element}")]
-    else:
-        raise Unsupported(f"an index of type {places} of {t}")
-    return defined("taken", "a, p", *lines, "return out")
+def taken(t: NumbaType, *places: NumbaType) -> Function:
+    """`a[p, q]` of numbers of rows, which are broadcast; or of conditions for elements or rows."""
+    (first, *_), kind = places, dtype(t.dtype)
+    if all(isinstance(p.dtype, types.Integer) for p in places):
+        lines, lengths, elements, ndim = _places(places)
+        lengths += [f"a.shape[{d}]" for d in range(len(places), t.ndim)]
+        if len(lengths) > len(INDICES):
+            raise Unsupported(f"elements of {len(lengths)} dimensions")
+        made = f"out = np.empty(({', '.join(lengths)},), {kind})"
+        element = ", ".join([*elements, *INDICES[ndim : len(lengths)]])
+        body = f"{at('out', len(lengths))} = a[{element}]"
+        return defined("taken", _given(places), *lines, made, nest(lengths, body), "return out")
+    if len(places) > 1 or first.dtype != types.boolean or first.ndim not in (1, t.ndim):
+        raise Unsupported(f"an index of type {', '.join(map(str, places))} of {t}")
+    rest = "" if first.ndim == t.ndim else ", :"
+    shape = "(n, " + "".join(f"a.shape[{d}], " for d in range(first.ndim, t.ndim)) + ")"
+    here = at("x0", first.ndim)
+    counted = over("x0", first.ndim, f"if {here}:\n n += 1")
+    element = at("a", first.ndim).replace("]", rest + "]")
+    chosen = over("x0", first.ndim, f"if {here}:\n out[n{rest}] = {element}\n n += 1")
+    lines = [*_same_lengths(first.ndim), "n = 0", counted, f"out = np.empty({shape}, {kind})"]
+    return defined("taken", _given(places), *lines, "n = 0", chosen, "return out")
+
+
+def _given(places: Sequence[NumbaType]) -> str:
+    """The arguments of what reads or writes elements of an array at such places."""
+    return ", ".join(["a", *(f"x{k}" for k in range(len(places)))])
+
+
+def _places(places: Sequence[NumbaType]) -> tuple[list[str], list[str], list[str], int]:
+    """What `_broadcast` gives of vectors of indices, and how many dimensions they have together."""
+    ndim = max(p.ndim for p in places)
+    if ndim > len(INDICES):
+        raise Unsupported(f"an index of {ndim} dimensions")
+    return *_broadcast(places, ndim), ndim
 
 
 def _same_lengths(ndim: int) -> list[str]:
     """Lines that refuse conditions of another shape than the array's."""
-    return [f"if a.shape[{d}] != p.shape[{d}]:\n raise ValueError" for d in range(ndim)]
+    return [f"if a.shape[{d}] != x0.shape[{d}]:\n raise ValueError" for d in range(ndim)]
 
 
-def put(t: NumbaType, places: NumbaType, value: NumbaType) -> Function:
-    """`a[places] = b`, of elements or of rows; `b` is copied before."""
+def put(t: NumbaType, places: Sequence[NumbaType], value: NumbaType) -> Function:
+    """`a[p, q] = b`, of elements or of rows; `b` is copied before."""
     many = isinstance(value, types.Array)
-    rest = t.ndim - places.ndim  # dimensions of a row
-    each = many and value.ndim == rest + 1  # a row has one of its own
-    source = ("c[n if c.shape[0] > 1 else 0]" if each else "c") if many else "b"
-    target = at("a", places.ndim)
-    if places.dtype == types.boolean and rest in (0, t.ndim - 1):
-        counted = over("p", places.ndim, f"if {at('p', places.ndim)}:\n n += 1")
-        body = f"if {at('p', places.ndim)}:\n {target} = {source}\n n += 1"
-        lines = [*_same_lengths(places.ndim), "n = 0", counted]
-    elif places.ndim == 1 and isinstance(places.dtype, types.Integer):
-        body, lines = f"a[p[i]] = {source}\nn += 1", ["n = p.shape[0]"]
-    else:
-        raise Unsupported(f"an index of type {places} of {t} that is written to")
-    if many:
-        if not each and value.ndim > rest:
-            raise Unsupported(f"{value} at places that an array chooses")
-        lines.append("c = b.copy()")
-    if each:
-        lines.append("if c.shape[0] != 1 and c.shape[0] != n:\n raise ValueError")
-    return defined("put", "a, p, b", *lines, "n = 0", over("p", places.ndim, body))
+    (first, *_), lines = places, ["c = b.copy()"] if many else []
+    whole = all(isinstance(p.dtype, types.Integer) for p in places)
+    more, lengths, elements, ndim = _places(places) if whole else ([], ["n"], [], 1)
+    dimensions = len(places) if whole else first.ndim  # that the places are in
+    own = value.ndim - (t.ndim - dimensions) if many else 0  # of `b`, beside those of a row
+    one = len(places) == 1 and first.dtype == types.boolean and first.ndim in (1, t.ndim)
+    if not (whole or one) or own > ndim:
+        of = "" if whole or one else f", an index of type {', '.join(map(str, places))}"
+        raise Unsupported(f"{value} at places that an array chooses{of}")
+    at_places = ["n"] if not whole else [*INDICES[:ndim]]
+    entries = [f"{x} if c.shape[{k}] > 1 else 0" for k, x in enumerate(at_places[ndim - own :])]
+    source = "b" if not many else f"c[{', '.join(entries)}]" if own > 0 else "c"
+    fits = [
+        f"if c.shape[{k}] != 1 and c.shape[{k}] != {n}:\n raise ValueError"
+        for k, n in enumerate(lengths[ndim - own :] if own > 0 else ())
+    ]
+    if whole:
+        body = nest(lengths, f"a[{', '.join(elements)}] = {source}")
+        return defined("put", f"{_given(places)}, b", *lines, *more, *fits, body)
+    here = at("x0", first.ndim)
+    counted = over("x0", first.ndim, f"if {here}:\n n += 1")
+    body = over("x0", first.ndim, f"if {here}:\n {at('a', first.ndim)} = {source}\n n += 1")
+    lines += [*_same_lengths(first.ndim), "n = 0", counted, *fits, "n = 0", body]
+    return defined("put", f"{_given(places)}, b", *lines)
 
 
 def closed_up(t: NumbaType) -> Function:

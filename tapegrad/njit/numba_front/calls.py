@@ -82,7 +82,7 @@ class Calls(ComplexCalls):
         known = is_numpys(key) or getattr(key, "__module__", "") == "math"
         kinds = [self.type(a) for a in args]
         if isinstance(key, StencilFunc):
-            raise Unsupported("a stencil: write its loops")
+            return self.laid_out(self.stencil(key, e), t)
         if key is complex:
             return self.complex_of(args, t), t
         if key is slice:

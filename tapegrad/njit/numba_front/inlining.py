@@ -11,7 +11,7 @@ from numba import typeof
 from tapegrad.njit.numba_front.components import components, constants
 from tapegrad.njit.numba_front.iteration import Iteration
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, types
-from tapegrad.njit.numba_front.typed_ir import TypedFunction, overload_of
+from tapegrad.njit.numba_front.typed_ir import Stencil, TypedFunction, overload_of
 from tapegrad.njit.numba_front.writer import Found, Operands
 from tapegrad.njit.three_address_code import Unsupported
 
@@ -92,9 +92,16 @@ class Inlining(Iteration):
         except Unsupported as error:
             raise error if error.located else Unsupported(otherwise) from error
 
+    def stencil(self, f: Any, e: NumbaIR) -> Found:
+        """A stencil of a user: the loops that Numba makes of it, in the place of the call."""
+        args, keywords = self.given_to(e)
+        more = [keywords[name] for name in ("out", "neighborhood") if name in keywords]
+        return self.inline(Stencil(f, "out" in keywords), [*args, *more], {})
+
     def inline(
-        self, f: Callable[..., Any], args: list[Found], options: dict[str, Any] | None = None
-    ) -> Found:
+        self, f: Callable[..., Any] | Stencil, args: list[Found],
+        options: dict[str, Any] | None = None,
+    ) -> Found:  # fmt: skip
         """The code of another function in the place of its call."""
         kinds = tuple([plain_type(t) for _, t in args])
         if self.depth >= DEEPEST:

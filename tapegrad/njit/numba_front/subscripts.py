@@ -73,7 +73,7 @@ class Subscripts(Writer):
                 found.append(None)
             elif isinstance(part, types.EllipsisType):
                 found.append(...)
-            elif isinstance(part, types.Array) and part.ndim == 1:
+            elif isinstance(part, types.Array):
                 found.append(Chosen(ops[at : at + len(components(part))], part))
             else:
                 raise Unsupported(f"an index of type {part}")
@@ -186,7 +186,7 @@ class Subscripts(Writer):
                 start, length, by = self.extent(entry, n)
                 kept.append((length, self.index("imul", step, by)))
             elif isinstance(entry, Chosen):
-                raise Unsupported("several vectors as indices: write a loop")
+                raise Unsupported("vectors as indices")
             else:
                 start = self.place(entry, n)
             offset = self.index("iadd", offset, self.index("imul", start, step))

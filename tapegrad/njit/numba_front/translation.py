@@ -28,7 +28,7 @@ from tapegrad.njit.numba_front.exceptions import Exceptions
 from tapegrad.njit.numba_front.iteration import INDEXED_ITERATORS
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import Chosen, is_index
-from tapegrad.njit.numba_front.typed_ir import TypedFunction
+from tapegrad.njit.numba_front.typed_ir import GENERATED, TypedFunction
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain
 from tapegrad.njit.three_address_code import (
     FLOATS,
@@ -77,7 +77,7 @@ class Translation(Exceptions):
             self.pending: dict[str, Callable[[], None]] = {}
             self.trying = self.in_try.get(k, False)
             for n, s in enumerate(blocks[k].body):
-                if not self.typed.is_library:
+                if not self.typed.is_library and s.loc.filename != GENERATED:
                     self.code.line = SourceLine(self.typed.name, s.loc.filename, s.loc.line)
                 if self.in_try:
                     self.guard(blocks[k].body, n)
@@ -229,7 +229,7 @@ class Translation(Exceptions):
         ops, value = self.get(s.target), (self.get(s.value), types.unliteral(self.type(s.value)))
         at = s.index_var if isinstance(s, ir.StaticSetItem) else s.index
         if isinstance(self.type(at), types.Array):
-            f = array_library.put(base, self.type(at), value[1])
+            f = array_library.put(base, [self.type(at)], value[1])
             self.inline(f, [(ops, base), self.known(at), value])
             return
         entries = self.entries(s.index, base.ndim)

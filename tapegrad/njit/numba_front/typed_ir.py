@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numba
 from numba.core import bytecode, compiler, config, errors, registry
@@ -18,7 +18,8 @@ from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import AnnotateTypes
 from numba.core.typing import templates
 from numba.core.unsafe import eh
-from numba.core.untyped_passes import ExtractByteCode
+from numba.core.untyped_passes import ExtractByteCode, FixupArgs
+from numba.stencils.stencil import StencilFunc
 
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
 from tapegrad.njit.three_address_code import Unsupported
@@ -30,7 +31,24 @@ _RAISED_AGAIN = "op code RERAISE executed"  # Numba's message where no handler o
 TRY = "`try`: let exceptions be raised, or test for what causes them"
 
 ARRAY_LIBRARY = "<array library>"  # where the functions of `array_library` seem to stand
+GENERATED = "<string>"  # where what Numba writes of a stencil seems to stand
 _HERE, _NUMBA = str(Path(__file__).parent), str(Path(numba.__file__).parent)
+
+
+class Stencil(NamedTuple):
+    """A stencil of a user, which may be told `into` which array it is to write, behind the others.
+
+    Its source is the IR that Numba makes of it: loops with the kernel in them.
+    """
+
+    function: StencilFunc
+    into: bool
+
+    @property
+    def kernel(self) -> Callable[..., Any]:
+        """The function that is called at each place."""
+        kernel: Callable[..., Any] = self.function.kernel_ir.func_id.func
+        return kernel
 
 
 class TypedFunction:
@@ -41,12 +59,12 @@ class TypedFunction:
     """
 
     def __init__(
-        self, f: Callable[..., Any], kinds: Kinds, options: dict[str, Any] | None = None
+        self, f: Callable[..., Any] | Stencil, kinds: Kinds, options: dict[str, Any] | None = None
     ) -> None:
         self.kinds = kinds
         if options is None:
             options = {"error_model": "numpy"}  # as Numba compiles array expressions
-        function = f
+        function = f.kernel if isinstance(f, Stencil) else f
         if isinstance(f, Dispatcher):
             function, options = f.py_func, f.targetoptions
         self.name = function.__name__
@@ -106,6 +124,8 @@ def _annotation(f: Any, function: Callable[..., Any], kinds: Kinds) -> Any:
         # It may have been loaded from Numba's cache, or have loops that were made parallel.
         if not isinstance(found, str) and not any(map(_parallel, found.blocks.values())):
             return found
+    if isinstance(f, Stencil):
+        return _front_end_of_stencil(f, kinds)
     return _front_end(function, kinds, _declared(f))[0]
 
 
@@ -292,18 +312,47 @@ def _front_end(
     function: Callable[..., Any], kinds: Kinds, declared: tuple[tuple[str, NumbaType], ...]
 ) -> tuple[Any, NumbaType]:
     """Byte code, Numba's own SSA, types; and that of the result."""
-    target = registry.cpu_target
-    flags: Any = compiler.Flags()
-    flags.nrt = True
     with global_compiler_lock:
-        pipeline = _FrontEnd(
-            target.typing_context, target.target_context, None, kinds, None, flags, dict(declared)
-        )
+        pipeline = _new_pipeline(kinds, dict(declared))
         state = pipeline.state
         state.func_id = bytecode.FunctionIdentity.from_function(function)
         ExtractByteCode().run_pass(state)
-        state.lifted, state.lifted_from = (), None
-        with _callees_typed_alone(target.typing_context), ConfigStack().enter(flags.copy()):
-            for passes in pipeline.define_pipelines():
-                passes.run(state)
+        return _passed_through(pipeline)
+
+
+@lru_cache(maxsize=1024)
+def _front_end_of_stencil(f: Stencil, kinds: Kinds) -> Any:
+    """The annotation of the loops of a stencil."""
+    context, stencil = registry.cpu_target.typing_context, f.function
+    given = kinds[: stencil.kernel_ir.arg_count]
+    with global_compiler_lock:
+        with _callees_typed_alone(context):
+            result, known, calls = stencil.get_return_type(given)
+        with _replaced(compiler, compile_ir=lambda typing, target, made, *rest: made):
+            into = kinds[len(given)] if f.into else None
+            loops = stencil._stencil_wrapper(into, None, result, known, calls, *kinds)
+        pipeline = _new_pipeline(kinds, {})
+        state = pipeline.state
+        state.func_ir, state.func_id, state.nargs = loops, loops.func_id, loops.arg_count
+        FixupArgs().run_pass(state)
+        return _passed_through(pipeline)[0]
+
+
+def _new_pipeline(kinds: Kinds, declared: dict[str, NumbaType]) -> _FrontEnd:
+    target = registry.cpu_target
+    flags: Any = compiler.Flags()
+    flags.nrt = True
+    return _FrontEnd(
+        target.typing_context, target.target_context, None, kinds, None, flags, declared
+    )
+
+
+def _passed_through(pipeline: _FrontEnd) -> tuple[Any, NumbaType]:
+    """What a pipeline makes of byte code or of IR, and the type of the result."""
+    state = pipeline.state
+    state.lifted, state.lifted_from = (), None
+    context = registry.cpu_target.typing_context
+    with _callees_typed_alone(context), ConfigStack().enter(state.flags.copy()):
+        for passes in pipeline.define_pipelines():
+            passes.run(state)
     return state.type_annotation, state.return_type
