@@ -172,6 +172,26 @@ def lists_of_places(x):
     return s + x[found[0]]
 
 
+@njit
+def _through(x, layers):
+    for k in range(len(layers)):
+        w, b = layers[k]
+        x = np.tanh(np.dot(w, x) + b)
+    return x
+
+
+@case(A1, A1[:3], A2[:3, :3].copy(), np.array([0.3, -0.1, 0.2]), compiled=True)
+def lists_of_arrays_and_tuples(long, x, w, b):
+    layers, rows = [(w, b), (w * w, x), (w + 1.0, b * x)], [x, b, long]
+    same, total = rows, np.sum(np.array([row[0] * row[1] for row in rows]) ** 2)
+    for row, other in zip(same, [b, x, x]):
+        for i in range(len(row)):
+            total += row[i] * other[i % 3] * row[0]
+    for i, (matrix, vector) in enumerate(layers):
+        total += np.sum(matrix * matrix) * i + vector[0]
+    return total + np.sum(_through(x, layers) ** 2) + layers[-1][1][0] * rows[1][2]
+
+
 @case(0.7, (1.5, -0.2))
 def tuples_compared(x, p):
     a = np.ones((2, 3))

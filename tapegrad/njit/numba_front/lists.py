@@ -11,6 +11,7 @@ from tapegrad.njit.numba_front import array_library, order_library
 from tapegrad.njit.numba_front.array_calls import name_of_method
 from tapegrad.njit.numba_front.calls import Calls
 from tapegrad.njit.numba_front.components import array_of, is_number
+from tapegrad.njit.numba_front.constant_lists import constant_lists
 from tapegrad.njit.numba_front.growing_lists import COPYING, GROWING, GrowingLists, growing_lists
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import is_index
@@ -26,7 +27,8 @@ class Lists(Calls):
     growing = GrowingLists({}, {})
 
     def find_growing(self) -> None:
-        """Find the lists that grow, each of which has one name."""
+        """Find the lists that grow, each of which has one name, and those that never change."""
+        self.typed.types = self.typed.types | constant_lists(self.typed)
         self.growing = growing_lists(self.typed)
         self.list_names = self.growing.names
 
@@ -149,6 +151,8 @@ class Lists(Calls):
 
     def expr_build_list(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found | None:
         """`[a, b]`; of rows, which `np.array` alone reads, there is no list."""
+        if isinstance(t, types.BaseTuple):
+            return [x for item, part in zip(e.items, t) for x in self.get(item, part)], t
         if not is_number(t.dtype) and self._becomes_array(target):
             self.elided.add(target.name)
             return None

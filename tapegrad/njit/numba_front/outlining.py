@@ -263,12 +263,13 @@ class Outlining(Lists):
             for block in self.typed.blocks.values():
                 for s in block.find_insts(ir.Assign):
                     self.sources.setdefault(s.target.name, s.value)
-        found, pending = set[str](), [var]
+        found, seen, pending = set[str](), set[str](), [var]
         while pending:
             v = pending.pop()
             made = self.sources.get(v.name)
-            if v.name in found:
+            if v.name in seen:
                 continue
+            seen.add(v.name)
             found |= {v.name} if is_opaque(self.type(v)) else set()
             if isinstance(made, ir.Var):
                 pending.append(made)
