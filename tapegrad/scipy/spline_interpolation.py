@@ -1,4 +1,4 @@
-"""Interpolation of `scipy.ndimage`, by splines of order 0, 1 or 3.
+"""Interpolation of `scipy.ndimage`, by splines of order 0 to 5.
 
 >>> import numpy as np, tapegrad as tg
 >>> image = tg.tensor([0.0, 1.0, 4.0])
@@ -35,8 +35,8 @@ def map_coordinates(
 ) -> Tensor:  # fmt: skip
     """What an image has at places between its elements, of which row k has the k-th coordinates.
 
-    Order 0 takes the nearest element, 1 interpolates linearly, 3 by cubic splines; the result is
-    differentiable in the image, and of the orders 1 and 3 in the coordinates.
+    Order 0 takes the nearest element, 1 interpolates linearly, 2 to 5 by splines of that degree;
+    the result is differentiable in the image, and from order 1 on in the coordinates.
 
     >>> import tapegrad as tg
     >>> image = tg.tensor([[0.0, 1.0], [2.0, 3.0]])
@@ -112,19 +112,17 @@ def _grid(sizes: Sequence[int], steps: Sequence[float]) -> list[Any]:
 def _interpolated(
     t: Tensor, places: list[Any], order: int, mode: str, cval: Any, prefilter: bool, name: str
 ) -> Tensor:
-    if order not in (0, 1, 3):
-        raise TypeError(
-            f"`scipy.ndimage.{name}` of Tensors has the orders 0, 1 and 3, got {order!r}"
-        )
+    if order not in range(6):
+        raise TypeError(f"`scipy.ndimage.{name}` has the orders 0 to 5, got {order!r}")
     how = beyond(mode, name)
     dtype = t._a.dtype
     margin = 0
-    if order == 3 and prefilter:
+    if order > 1 and prefilter:
         if mode in ("nearest", "grid-constant"):
             margin = MARGIN
             t = pad_(t, margin, how, **({"constant_values": cval} if how == "constant" else {}))
         for d, n in enumerate(t._a.shape):
-            t = _coefficients(t, d, n, mode)
+            t = _coefficients(t, d, n, order, mode)
     shape = t._a.shape
     inside: Any = True
     axes = []
@@ -151,11 +149,11 @@ def _interpolated(
     return found
 
 
-def _coefficients(t: Tensor, d: int, n: int, mode: str) -> Tensor:
+def _coefficients(t: Tensor, d: int, n: int, order: int, mode: str) -> Tensor:
     """Those of the spline through the elements along an axis, which are linear in them."""
     if n < 2:
         return t
-    matrix = theirs("scipy.ndimage", "spline_filter1d")(np.eye(n), 3, 0, mode=mode)
+    matrix = theirs("scipy.ndimage", "spline_filter1d")(np.eye(n), order, 0, mode=mode)
     return movedim(matmul(movedim(t, d, -1), wrap(matrix.T.astype(t._a.dtype))), -1, d)
 
 
@@ -180,22 +178,26 @@ def _brought_back(x: Tensor, n: int, mode: str) -> Tensor:
 
 def _neighbours(x: Tensor, n: int, order: int, mode: str) -> list[tuple[Any, Any, Any]]:
     """The elements around coordinates: their indices, their weights, and whether they are there."""
-    shares: list[Any]
-    if order == 0:
-        first, shares = floor(x.detach() + 0.5), [None]
-    else:
-        first = floor(x.detach())
-        u = x - first
-        v = 1 - u
-        shares = [v, u]
-        if order == 3:
-            middle = [(4 - 6 * w * w + 3 * w * w * w) / 6 for w in (u, v)]
-            first, shares = first - 1, [v * v * v / 6, *middle, u * u * u / 6]
-    places = [to(first, dtype=np.dtype(np.int64)) + k for k in range(len(shares))]
+    near = x if order % 2 else x + 0.5
+    first = floor(near.detach())
+    shares = _splines(near - first, order) if order else [None]
+    first = to(first, dtype=np.dtype(np.int64)) - order // 2
+    places = [first + k for k in range(len(shares))]
     found = []
     for at, share in zip(places, shares, strict=True):
         known = (at >= 0) & (at < n) if mode == "grid-constant" else None
         found.append((_folded(at, n, mode), share, known))
+    return found
+
+
+def _splines(u: Tensor, order: int) -> list[Any]:
+    """The B-splines of a degree that are not zero so far behind a knot, by that of one less."""
+    found: list[Any] = [1 - u, u]
+    for d in range(2, order + 1):
+        rising = [(u + (d - k)) / d * found[k - 1] for k in range(1, d + 1)]
+        falling = [(k + 1 - u) / d * found[k] for k in range(d)]
+        inner = [a + b for a, b in zip(rising[:-1], falling[1:], strict=True)]
+        found = [falling[0], *inner, rising[-1]]
     return found
 
 

@@ -60,7 +60,7 @@ def test_borders(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("order", [0, 1, 3])
+@pytest.mark.parametrize("order", range(6))
 def test_interpolation(order, mode):
     how = {"order": order, "mode": mode, "cval": 2.0}
     # Within the image, around it and far away; at elements and between these.
@@ -70,7 +70,7 @@ def test_interpolation(order, mode):
     same("ndimage", lambda lib, x: lib.shift(x, (0.3, -1.6), **how), X, orders=0)
     same("ndimage", lambda lib, x: lib.zoom(x, (1.7, 0.6), **how), X, orders=0)
     same("ndimage", lambda lib, x: lib.map_coordinates(x, far[:1, 0], **how), V[:1], orders=0)
-    places = np.array([[0.3, 2.7, 1.6, -1.4, 4.3], [0.2, 3.6, 1.5, 2.4, -3.7]])
+    places = np.array([[0.3, 2.7, 1.6, -1.4, 4.3], [0.2, 3.6, 1.7, 2.4, -3.7]])
     for orders, at in ((2, places[:, :3]), (1, places)):
         same("ndimage", lambda lib, x: lib.map_coordinates(x, at, **how), X, orders=orders)  # noqa: B023
         if order:
@@ -138,7 +138,7 @@ def test_what_is_not_there_is_refused():
         (lambda: lib.correlate(t, V), ValueError, r"each of 2 axes, got the shape \(7,\)"),
         (lambda: lib.convolve1d(t, V, origin=5), ValueError, "lies outside of a window of 7"),
         (lambda: lib.gaussian_filter1d(t, 1.0, order=-1), ValueError, "from 0, got -1 and 4"),
-        (lambda: lib.shift(t, 1, order=2), TypeError, "orders 0, 1 and 3, got 2"),
+        (lambda: lib.shift(t, 1, order=6), TypeError, "orders 0 to 5, got 6"),
         (lambda: lib.shift(t, [1, 2, 3]), ValueError, "each of 2 axes, got 3"),
         (lambda: lib.zoom(t, 2, grid_mode=True), TypeError, "no `grid_mode`"),
         (lambda: lib.map_coordinates(t, X), ValueError, "a row for each of 2 axes"),
