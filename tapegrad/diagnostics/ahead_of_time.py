@@ -45,6 +45,7 @@ def called_by_programs() -> Iterator[tuple[str, Callable[[], object]]]:
 
     from tapegrad.compiler.codegen import (
         gemm_fallback,
+        kernel_calls,
         math_runtime,
         vector_blocks,
         vector_interpreter,
@@ -56,6 +57,7 @@ def called_by_programs() -> Iterator[tuple[str, Callable[[], object]]]:
 
     yield "programs", fastcall_stub.address
     yield "programs", vector_interpreter.address
+    yield "convolutions in programs", partial(kernel_calls.address, kernel_calls.CONVOLUTION)
     for name in sorted(math_runtime.NAMES):
         yield f"{name} in programs", partial(math_runtime.address, math_runtime.symbol(name))
     for what in "total", "exact":

@@ -17,10 +17,9 @@ from tests.compiler.programs import tier
 from tests.conformance.checks import F4, F8, Case
 from tests.conformance.samples import CHIEF, of_shapes, samples_of
 
-# What the compiler calls back for: what LAPACK and SciPy compute, complex numbers, results whose
-# shape depends on values, and what has no loop yet.  (Of Fourier transforms, those whose planes lie
+# What the compiler calls back for: what SciPy computes, complex numbers, results whose shape
+# depends on values, and what has no loop yet.  (Of Fourier transforms, those whose planes lie
 # behind another dimension, or which make real numbers of real ones.)
-LAPACK = "any_basis same_phase"
 COMPLEX = "fft_c2r fft_planes view_as_complex view_as_real"
 NO_LOOP = "cofactor_slope ctc ctc_slope gcd lcm masked_embed masked_select nextafter pure_callback"
 SCIPY = (
@@ -29,7 +28,7 @@ SCIPY = (
     "gegenbauer hermite_polynomial_h hermite_polynomial_he lambertw laguerre laguerre_polynomial_l "
     "legendre_polynomial_p polygamma sine_integral sparse_solve voigt_dispersion zeta"
 )
-CALLED_BACK = frozenset(f"{LAPACK} {COMPLEX} {NO_LOOP} {SCIPY}".split())
+CALLED_BACK = frozenset(f"{COMPLEX} {NO_LOOP} {SCIPY}".split())
 TOLERANCE = {F8: 1e-12, F4: 3e-5}
 
 

@@ -11,6 +11,7 @@ from tapegrad.kernels.large.direct_convolution import Plan
 from tapegrad.parallel import large_elementwise
 
 PREFIX = "kernel."
+CONVOLUTION = f"{PREFIX}convolution_loops.form"
 
 
 def address(symbol: str) -> int:
@@ -32,10 +33,9 @@ def convolution(plan: Plan, *, checking: bool) -> Routine:
         with t.where(several):
             thread = t.emit("call ptr @PyGILState_GetThisThreadState()")
             t.fail(t.emit(f"icmp ne ptr {thread}, null"))
-    symbol = f"{PREFIX}convolution_loops.form"
-    t.declared.add(f"declare i64 @{symbol}({', '.join(['i64'] * kernel_table.ARGUMENTS)})")
+    t.declared.add(f"declare i64 @{CONVOLUTION}({', '.join(['i64'] * kernel_table.ARGUMENTS)})")
     a, b, words, room, out = (t.emit(f"ptrtoint ptr %a{k} to i64") for k in range(5))
     given = words, a, b, out, room, 0, plan.units, int(checking)
-    status = t.emit(f"call i64 @{symbol}({', '.join(f'i64 {x}' for x in given)})")
+    status = t.emit(f"call i64 @{CONVOLUTION}({', '.join(f'i64 {x}' for x in given)})")
     t.fail(t.emit(f"icmp ne i64 {status}, 0"))
     return t.routine([""] * 5)

@@ -401,7 +401,8 @@ class Trace(Level):
     def position(self, x: Any) -> int:
         """The record that an operand stands for: its own, or a constant."""
         if isinstance(x, Tensor):
-            place(x)  # a view sees what was written into its base
+            if x._home is not None:
+                place(x)  # a view sees what was written into its base
             if _traced(x) and x.its_trace is self:
                 return int(x.position)
             if isinstance(x, Lifted) and self.owner is not None:

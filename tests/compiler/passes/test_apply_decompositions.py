@@ -18,7 +18,10 @@ pytestmark = pytest.mark.tapegrad_only("about this project")
 X = np.array([[1.0, -2.0, 3.0], [0.5, 0.0, -0.25]])
 COMPOUND = sorted(op.name for op in by_code if op.decomposition is not None)
 ROWS = {"dim": (1,), "keepdim": False}
-UNSERVED = frozenset(("as_strided", "only_view"))  # for some parameters they have no form
+# For some parameters they have no form: compiled loops serve most convolutions.
+UNSERVED = frozenset((
+    "as_strided", "only_view", "convolution", "convolution_input", "convolution_weight"
+))  # fmt: skip
 
 
 def compounds(before):

@@ -259,3 +259,10 @@ def test_an_exponential_beside_a_large_adjoint(rng: Any) -> None:
 def test_an_exponential_whose_power_is_zero() -> None:
     x = np.array([[1.0, -1.0], [1.0, -1.0]]) * 1e3
     np.testing.assert_allclose(tg.jit(tg.linalg.matrix_exp)(x), np.eye(2) + x, rtol=1e-8)
+
+
+def test_an_exponential_of_what_is_no_number(capfd: Any) -> None:
+    for x in (np.full((3, 3), np.nan), np.full((3, 3), np.inf)):
+        found = tg.jit(tg.linalg.matrix_exp)(x)
+        np.testing.assert_array_equal(found, tg.linalg.matrix_exp(tg.tensor(x)))
+    assert "DGEBAL" not in capfd.readouterr().err
