@@ -11,6 +11,7 @@ from tapegrad.functions import diagonals as dg
 from tapegrad.functions import indexing, joining, strided_views, tiling
 from tapegrad.functions import shapes as s
 from tapegrad.functions.arguments import one_dim
+from tapegrad.nn import convolution
 from tapegrad.numpy_face.common import brought_in, handles, plain, promoted, tensor
 from tapegrad.numpy_face.padding import pad_
 from tapegrad.numpy_face.reductions import sum_
@@ -302,14 +303,14 @@ def convolve_(a: Any, v: Any, mode: str = "full") -> Tensor:
     n, k = x._a.size, y._a.size
     if not k:
         raise ValueError("`np.convolve`: a vector cannot be empty")
-    full = strided_views.unfold(pad_(x, k - 1), 0, k, 1) @ s.flip(y, (0,))
-    if mode == "full":
-        return full
-    if mode == "same":
-        return s.narrow(full, 0, (k - 1) // 2, n)
-    if mode == "valid":
-        return s.narrow(full, 0, k - 1, n - k + 1)
-    raise ValueError(f"`np.convolve`: mode is 'full', 'same' or 'valid', got {mode!r}")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"`np.convolve`: mode is 'full', 'same' or 'valid', got {mode!r}")
+    padding, window = 0 if mode == "valid" else k - 1, s.flip(y, (0,))
+    if convolution.slides(x, window):
+        found = convolution.slid(x, window, padding)
+    else:
+        found = strided_views.unfold(pad_(x, padding) if padding else x, 0, k, 1) @ window
+    return s.narrow(found, 0, (k - 1) // 2, n) if mode == "same" else found
 
 
 @handles(np.unstack)

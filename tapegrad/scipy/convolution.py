@@ -14,6 +14,7 @@ from typing import Any
 
 from tapegrad.functions.contractions import tensordot
 from tapegrad.functions.shapes import flip, permute
+from tapegrad.nn.convolution import slid, slides
 from tapegrad.nn.functional import pad
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.call_arguments import value_back
@@ -69,6 +70,8 @@ def _convolved(
         low = {"full": size - 1, "same": size // 2, "valid": 0}[mode]
         high = {"full": size - 1, "same": (size - 1) // 2, "valid": 0}[mode]
         a = pad(a, [0, 0] * (ndim - 1 - i) + [low, high])
+    if ours == theirs == [*range(ndim)] and slides(a, b):
+        return slid(a, flip(b, theirs))
     for i, j in zip(ours, theirs):
         a = a.unfold(i, b._a.shape[j], 1)
     windows = [*range(ndim, a.ndim), *[k % ndim for k in dot_axes[0]]]

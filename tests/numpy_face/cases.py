@@ -278,6 +278,7 @@ case("outer", np.outer, M, V)
 for mode in "full same valid".split():
     case(f"convolve {mode}", lambda a, b, mode=mode: np.convolve(a, b, mode), (5,), (3,))
     case(f"convolve {mode} even", lambda a, b, mode=mode: np.convolve(a, b, mode), (2,), (5,))
+    case(f"convolve {mode} long", lambda a, b, mode=mode: np.convolve(a, b, mode), (19,), (16,))
     case(f"correlate {mode}", lambda a, b, mode=mode: np.correlate(a, b, mode), (5,), (3,))
     case(f"correlate {mode} even", lambda a, b, mode=mode: np.correlate(a, b, mode), (2,), (5,))
 case("einsum", lambda a, b: np.einsum("ij,jk->ik", a, b), M, (3, 2), needs="einsum")

@@ -224,7 +224,10 @@ def test_fourier_transforms_of_several_dimensions(name):
         same("fft", lambda lib, x: getattr(lib, shift)(x, axes=0), x)  # noqa: B023
 
 
-SHAPES = [((6,), (3,)), ((3,), (6,)), ((4, 5), (2, 3)), ((2, 3), (4, 5)), ((3, 4, 3), (2, 2, 1))]
+SHAPES = [
+    ((6,), (3,)), ((3,), (6,)), ((4, 5), (2, 3)), ((2, 3), (4, 5)), ((3, 4, 3), (2, 2, 1)),
+    ((17,), (16,)), ((5, 7), (4, 4)),  # by a convolution
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("method", ["auto", "direct", "fft"])
