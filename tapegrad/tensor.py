@@ -193,10 +193,10 @@ class Tensor(Operations):
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """An array that shares memory; with `force` of a Tensor whose history it loses, too."""
-        placed = (self._home is not None or self._pos) and place(self)
-        if type(self) is not Tensor:  # a view of what has been lifted since
+        if follows_lifted(self):
             return self.numpy(force=force)
-        if placed and not force and current.tape.enabled:
+        placed = self._home is not None or self._pos
+        if placed and not force and place(self) and current.tape.enabled:
             raise RuntimeError(
                 "an array of a Tensor that requires grad would lose its history: use "
                 "`t.detach().numpy()` where no gradient is wanted, else the Tensor itself, and "
@@ -272,8 +272,8 @@ class Tensor(Operations):
     def __repr__(self) -> str:
         from tapegrad.base.printing import describe
 
-        if type(self._home) is View and place(self) and type(self) is not Tensor:
-            return repr(self)  # of what has been lifted since
+        if follows_lifted(self):
+            return repr(self)
         if self.is_leaf:
             note = "requires_grad=True" if self.requires_grad else ""
         else:
@@ -399,7 +399,7 @@ class Tensor(Operations):
     @property
     def data(self) -> Tensor:
         """The same memory without history and with a version counter of its own."""
-        if type(self._home) is View and place(self) and type(self) is not Tensor:
+        if follows_lifted(self):
             return self.data
         return self._alias(versions.detached(self._a))
 
@@ -419,8 +419,8 @@ class Tensor(Operations):
 
     def detach(self) -> Tensor:
         """The same memory and version counter, without history."""
-        if type(self._home) is View and place(self) and type(self) is not Tensor:
-            return self.detach()  # of what has been lifted since
+        if follows_lifted(self):
+            return self.detach()
         return self._alias(self._a)
 
     def _alias(self, array: np.ndarray) -> Tensor:
@@ -531,6 +531,19 @@ def place(t: Tensor) -> int:
         if (place(base) if type(base._home) is View else base._pos) != home.stamp:
             t._regenerate(t, home)
     return t._pos
+
+
+def follows_lifted(t: Tensor) -> bool:
+    """Whether this is a view whose base a transform has lifted since; then it is lifted now.
+
+    Other views stay as they are, such as may no longer be used where their history counts.
+    """
+    if type(t) is not Tensor or type(t._home) is not View:
+        return False
+    base = t._home.base
+    while type(base) is Tensor and type(base._home) is View:
+        base = base._home.base
+    return base is not None and type(base) is not Tensor and place(t) != 0 and type(t) is not Tensor
 
 
 def tape_of(t: Tensor) -> Tape | None:
