@@ -35,8 +35,8 @@ class FunctionBuilder:
 
     def __init__(self, dtype: np.dtype[Any], parts: int = 1) -> None:
         self.single = dtype.itemsize == 4
-        kinds = {"f": ("float", "double"), "i": ("i32", "i64")}
-        self.kind = kinds[dtype.kind][not self.single]
+        kinds = ("i32", "i64") if dtype.kind == "i" else ("float", "double")
+        self.kind = kinds[not self.single]
         self.parts = parts
         self.head: list[str] = []
         self.lines: list[str] = []
