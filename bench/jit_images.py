@@ -8,37 +8,17 @@ from typing import Any
 import numpy as np
 
 from bench import lenet
-from bench.check import VALUE_TOLERANCE, Disagreement
-from bench.gradbench.evaluation import Call, as_numpy, largest_difference
-from bench.jit_matrices import compared, parts
+from bench.jit_gradients import Problem, gradients
 from bench.problem import SEED
 from bench.report import Row
 from bench.sides.side import Side
-from bench.timing import QUICK, Effort
 
-NAMES = ("tapegrad", "jax")
 GROUP = "convolutions and sparse matrices, gradient"
-Problem = tuple[str, Callable[[Side], Callable[..., Any]], tuple[np.ndarray, ...]]
 
 
 def images(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
     """Time gradients of functions of images, signals and grids."""
-    effort = QUICK if quick else Effort(budget=1.0)
-    sides = [side for side in libraries if side.name in NAMES]
-    for name, make, arrays in problems(quick):
-        calls: dict[str, Call] = {}
-        first: Any = None
-        for side in sides:
-            argnums = tuple(range(len(arrays)))
-            f, own = side.compile(side.ad.grad(make(side), argnums)), list(map(side.array, arrays))
-            calls[side.name] = lambda f=f, own=own: f(*own)
-            value = [as_numpy(x) for x in parts(f(*own))]
-            first = value if first is None else first
-            error = max(map(largest_difference, value, first))
-            if error > VALUE_TOLERANCE:
-                raise Disagreement(f"{name}: {side.name} is off by {error}")
-        if calls:
-            yield compared(GROUP, name, threads, calls, effort, NAMES[1:])
+    yield from gradients(GROUP, problems(quick), libraries, threads, quick)
 
 
 def problems(quick: bool) -> Iterator[Problem]:

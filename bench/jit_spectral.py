@@ -7,52 +7,37 @@ from typing import Any
 
 import numpy as np
 
-from bench.check import VALUE_TOLERANCE, Disagreement
-from bench.gradbench.evaluation import Call, as_numpy, largest_difference
-from bench.jit_matrices import compared
+from bench.jit_gradients import Problem, gradients
 from bench.problem import SEED
 from bench.report import Row
 from bench.sides.side import Side
-from bench.timing import QUICK, Effort
 
-NAMES = ("tapegrad", "jax")
 GROUP = "Fourier transforms and complex numbers, gradient"
 
 
 def spectral(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
     """Time gradients of functions that go through complex numbers."""
-    effort = QUICK if quick else Effort(budget=1.0)
-    sides = [side for side in libraries if side.name in NAMES]
-    for name, function, x in problems(quick):
-        calls: dict[str, Call] = {}
-        first: Any = None
-        for side in sides:
-            f, own = side.compile(side.ad.grad(function(side.xp))), side.array(x)
-            calls[side.name] = lambda f=f, own=own: f(own)
-            value = as_numpy(f(own))
-            first = value if first is None else first
-            error = largest_difference(value, first)
-            if error > VALUE_TOLERANCE:
-                raise Disagreement(f"{name}: {side.name} is off by {error}")
-        if calls:
-            yield compared(GROUP, name, threads, calls, effort, NAMES[1:])
+    yield from gradients(GROUP, problems(quick), libraries, threads, quick)
 
 
-def problems(quick: bool) -> Iterator[tuple[str, Callable[[Any], Callable[..., Any]], np.ndarray]]:
-    """Yield names, what makes a function of a library's names, and the argument."""
+def problems(quick: bool) -> Iterator[Problem]:
+    """Yield names, what makes a function of a library, and the argument."""
     rng = np.random.default_rng(SEED)
     steps = 4 if quick else 40
     for n in (256, 1000):
         name = f"phase mask of {n}, {steps} steps of a beam"
-        yield name, lambda xp, n=n: _beam(xp, n, steps), rng.standard_normal(n)
+        yield name, lambda side, n=n: _beam(side.xp, n, steps), (rng.standard_normal(n),)
     for n in (1000, 16384):
         signal = rng.standard_normal(n)
-        yield f"filter of {n}", lambda xp, s=signal: _filtered(xp, s), rng.standard_normal(n) / n
-    for side in (64, 512):
-        image = rng.standard_normal((side, side))
-        yield f"blur of {side} x {side}", lambda xp, i=image: _blurred(xp, i), image[::-1].copy()
-    yield "spectra of 64 frames of 256", _spectra, rng.standard_normal((64, 256))
-    yield "circuit of 8 qubits, 4 layers", _circuit, rng.standard_normal((4, 8))
+        weights = rng.standard_normal(n) / n
+        yield f"filter of {n}", lambda side, s=signal: _filtered(side.xp, s), (weights,)
+    for edge in (64, 512):
+        image = rng.standard_normal((edge, edge))
+        name, start = f"blur of {edge} x {edge}", (image[::-1].copy(),)
+        yield name, lambda side, i=image: _blurred(side.xp, i), start
+    frames, angles = rng.standard_normal((64, 256)), rng.standard_normal((4, 8))
+    yield "spectra of 64 frames of 256", lambda side: _spectra(side.xp), (frames,)
+    yield "circuit of 8 qubits, 4 layers", lambda side: _circuit(side.xp), (angles,)
 
 
 def _beam(xp: Any, n: int, steps: int) -> Callable[..., Any]:

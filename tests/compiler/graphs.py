@@ -138,6 +138,19 @@ def same_bits(found, wanted):
             np.testing.assert_array_equal(np.signbit(a)[numbers], np.signbit(b)[numbers])
 
 
+def same_without_python(f, *args, tolerance):
+    """The compiled function gives what the eager one does, and calls no Python."""
+    compiled = tg.jit(f)
+    found, wanted = compiled(*args), f(*args)
+    assert compiled.lower(*args).callbacks == ()
+    several = isinstance(found, tuple)
+    for a, b in zip(found, wanted, strict=True) if several else [(found, wanted)]:
+        a, b = np.asarray(a), np.asarray(b)
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        scale = max(np.abs(b).max(initial=0.0), 1.0)
+        np.testing.assert_allclose(a, b, rtol=0, atol=scale * tolerance)
+
+
 def passed(change, before, *inputs, alike=same_bits):
     """The graph after a pass, which must compute the same and leave the other as it was."""
     was = text(before)

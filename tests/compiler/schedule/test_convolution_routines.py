@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tests.compiler.graphs import same_without_python
 
 pytestmark = pytest.mark.tapegrad_only("how programs are compiled")
 
@@ -38,16 +39,7 @@ def operands(images, filters, dtype="float64"):
 
 
 def agree(f, *args, dtype="float64"):
-    """The compiled function gives what the eager one does, without Python."""
-    compiled = tg.jit(f)
-    found, wanted = compiled(*args), f(*args)
-    assert compiled.lower(*args).callbacks == ()
-    several = isinstance(found, tuple)
-    for a, b in zip(found, wanted, strict=True) if several else [(found, wanted)]:
-        a, b = np.asarray(a), np.asarray(b)
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        scale = max(np.abs(b).max(initial=0.0), 1.0)
-        np.testing.assert_allclose(a, b, rtol=0, atol=scale * TOLERANCE[dtype])
+    same_without_python(f, *args, tolerance=TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
