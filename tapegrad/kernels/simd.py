@@ -168,7 +168,7 @@ def horner_select(typingctx: Any, condition: Any, x: Any, a: Any, b: Any) -> Any
 
 @lane
 def inverse_root(typingctx: Any, x: Any, rough: Any) -> Any:
-    """x**(-1/2) to 2**-14 where vectors of it can be had at once, else what is given (`lookup`)."""
+    """x**(-1/2) to 2**-14 where vectors of it can be had at once (`simd_tables`), else `rough`."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
         if not simd_tables.in_registers():
@@ -187,7 +187,7 @@ def inverse_root(typingctx: Any, x: Any, rough: Any) -> Any:
 
 
 def table(values: Sequence[float]) -> Any:
-    """A function that looks a number up by the low four bits of an int64 (see `lookup`)."""
+    """A function that looks a number up by the low four bits of an int64 (see `simd_tables`)."""
 
     @lane
     def look(typingctx: Any, index: Any) -> Any:
