@@ -399,9 +399,7 @@ class Tensor(Operations):
     @property
     def data(self) -> Tensor:
         """The same memory without history and with a version counter of its own."""
-        if follows_lifted(self):
-            return self.data
-        return self._alias(versions.detached(self._a))
+        return self.data if follows_lifted(self) else self._alias(versions.detached(self._a))
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -419,9 +417,7 @@ class Tensor(Operations):
 
     def detach(self) -> Tensor:
         """The same memory and version counter, without history."""
-        if follows_lifted(self):
-            return self.detach()
-        return self._alias(self._a)
+        return self.detach() if follows_lifted(self) else self._alias(self._a)
 
     def _alias(self, array: np.ndarray) -> Tensor:
         alias = wrap(array)
@@ -534,16 +530,12 @@ def place(t: Tensor) -> int:
 
 
 def follows_lifted(t: Tensor) -> bool:
-    """Whether this is a view whose base a transform has lifted since; then it is lifted now.
-
-    Other views stay as they are, such as may no longer be used where their history counts.
-    """
-    if type(t) is not Tensor or type(t._home) is not View:
-        return False
-    base = t._home.base
+    """Whether a transform has lifted the base of this view since; then the view is lifted now."""
+    base: Any = t
     while type(base) is Tensor and type(base._home) is View:
         base = base._home.base
-    return base is not None and type(base) is not Tensor and place(t) != 0 and type(t) is not Tensor
+    lifted = base is not None and base is not t and type(base) is not Tensor
+    return lifted and place(t) != 0 and type(t) is not Tensor
 
 
 def tape_of(t: Tensor) -> Tape | None:

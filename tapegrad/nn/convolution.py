@@ -258,29 +258,6 @@ def _plus_bias(name: str, out: Tensor, bias: Any, dims: int, batched: bool) -> T
     return out if batched else squeeze(out, 0)
 
 
-LONG = 16  # elements of a filter from which on windows times it, a product, take more time
-
-
-def slides(x: Tensor, window: Tensor) -> bool:
-    """Whether `slid` computes a correlation, and sooner than a product with windows."""
-    kind = x._a.dtype.kind
-    return x.ndim == window.ndim <= 3 and window._a.size >= LONG and kind in "fc" and x.numel() > 0
-
-
-def slid(x: Tensor, window: Tensor, padding: int = 0) -> Tensor:
-    """The sums of an array times a window that slides along all its dimensions.
-
-    >>> import tapegrad as tg
-    >>> from tapegrad.nn.convolution import slid
-    >>> slid(tg.tensor([1.0, 2.0, 4.0]), tg.tensor([-1.0, 1.0]))
-    tensor([1., 2.])
-    """
-    whole = (1, 1, *x._a.shape), (1, 1, *window._a.shape)
-    conv = (conv1d, conv2d, conv3d)[x.ndim - 1]
-    y = conv(reshape(x, whole[0]), reshape(window, whole[1]), padding=padding)
-    return reshape(y, y._a.shape[2:])
-
-
 def _convolved(
     name: str, dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any,
     dilation: Any, groups: Any,

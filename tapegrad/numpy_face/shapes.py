@@ -8,10 +8,9 @@ import numpy as np
 
 from tapegrad.base.abstract_array import everything
 from tapegrad.functions import diagonals as dg
-from tapegrad.functions import indexing, joining, strided_views, tiling
+from tapegrad.functions import indexing, joining, sliding_products, strided_views, tiling
 from tapegrad.functions import shapes as s
 from tapegrad.functions.arguments import one_dim
-from tapegrad.nn import convolution
 from tapegrad.numpy_face.common import brought_in, handles, plain, promoted, tensor
 from tapegrad.numpy_face.padding import pad_
 from tapegrad.numpy_face.reductions import sum_
@@ -306,8 +305,8 @@ def convolve_(a: Any, v: Any, mode: str = "full") -> Tensor:
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"`np.convolve`: mode is 'full', 'same' or 'valid', got {mode!r}")
     padding, window = 0 if mode == "valid" else k - 1, s.flip(y, (0,))
-    if convolution.slides(x, window):
-        found = convolution.slid(x, window, padding)
+    if sliding_products.slides(x, window):
+        found = sliding_products.slid(x, window, padding)
     else:
         found = strided_views.unfold(pad_(x, padding) if padding else x, 0, k, 1) @ window
     return s.narrow(found, 0, (k - 1) // 2, n) if mode == "same" else found

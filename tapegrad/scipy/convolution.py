@@ -14,7 +14,7 @@ from typing import Any
 
 from tapegrad.functions.contractions import tensordot
 from tapegrad.functions.shapes import flip, permute
-from tapegrad.nn.convolution import slid, slides
+from tapegrad.functions.sliding_products import slid, slides
 from tapegrad.nn.functional import pad
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.call_arguments import value_back

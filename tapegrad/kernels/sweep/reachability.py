@@ -97,8 +97,8 @@ def mark(frame, bounded, checked, lowest):
     """Downwards from the roots: which records the sweep will meet, and whether it may.
 
     `bounded`: only what is needed is met.  `checked`: what is met must have its saved values.
-    With `frame.bottom` nothing below the lowest record is asked for.  No root stands below `lowest`, and
-    once all is marked nothing below the lowest record that was met is looked at any more.
+    With `frame.bottom` nothing below the lowest record is asked for.  No root stands below
+    `lowest`, and once all is marked nothing below the lowest record met is looked at any more.
     """
     reach = u1(frame.reach)
     need = u1(frame.need)
