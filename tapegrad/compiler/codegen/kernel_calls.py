@@ -1,4 +1,4 @@
-"""Write calls of the loops that eager operations run, by pointer: convolutions."""
+"""Write calls of the loops that eager operations run, by pointer: convolutions and pooling."""
 
 from __future__ import annotations
 
@@ -39,3 +39,18 @@ def convolution(plan: Plan, *, checking: bool) -> Routine:
     status = t.emit(f"call i64 @{CONVOLUTION}({', '.join(f'i64 {x}' for x in given)})")
     t.fail(t.emit(f"icmp ne i64 {status}, 0"))
     return t.routine([""] * 5)
+
+
+def pooling(volumes: int) -> Routine:
+    """A loop over windows of an array, whose address stands before its table.
+
+    It takes the array, both of these, scratch memory and the result.
+    """
+    t = FunctionBuilder(np.dtype(np.int64))
+    loop = t.load("%a1", "ptr")
+    x, table, room, out = (
+        t.emit(f"ptrtoint ptr {at} to i64") for at in ("%a0", t.at("%a1", 1), "%a2", "%a3")
+    )
+    words = ", ".join(f"i64 {word}" for word in (table, x, 0, out, room, 0, volumes, 0))
+    t.emit(f"call i64 {loop}({words})")
+    return t.routine([""] * 4)

@@ -3,7 +3,7 @@
 `fusion` fuses, `step_ir` is its output, and `buffer_liveness` lets buffers share memory.  Others
 place one kind of operation: concatenations, virtual (`virtual_concat`, with `domain_split`) or
 materialised (`concat_in_place`), `gather_scatter`, `scan_nests`, `matmul`, `lapack`,
-`pooled_windows`, loops and branches (`control_steps`);
+`routines`, loops and branches (`control_steps`);
 `speculative_products` multiplies without strong zeros until a result is NaN.
 
 `lower` and `front` import from here; this package imports `codegen`, `ir` and `llvm`.

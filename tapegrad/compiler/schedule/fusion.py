@@ -34,13 +34,12 @@ from tapegrad.compiler.schedule import (
     domain_split,
     gather_scatter,
     lapack,
-    pooled_windows,
     scan_nests,
     virtual_concat,
 )
 from tapegrad.compiler.schedule.buffer_liveness import arranged
 from tapegrad.compiler.schedule.matmul import multiplied
-from tapegrad.compiler.schedule.routines import recipe
+from tapegrad.compiler.schedule.routines import Recipe, recipe
 from tapegrad.compiler.schedule.speculative_products import ExactNest, speculated
 from tapegrad.compiler.schedule.step_ir import (
     CALL,
@@ -53,7 +52,6 @@ from tapegrad.compiler.schedule.step_ir import (
     NATIVE,
     NESTED,
     PIECES,
-    POOL,
     REDUCE,
     ROUTINE,
     SCAN,
@@ -87,6 +85,7 @@ class Schedule(ScheduleState):
 
     def __init__(self, graph: Graph, constants: list[np.ndarray] | None = None) -> None:
         super().__init__(graph, [] if constants is None else constants, constants is None)
+        self.recipes: dict[int, Recipe | None] = {}  # by the identity of records
         self.unwritten = virtual_concat.unwritten(graph, self._kind)
         self.passing = _read_by_loops(graph, self.unwritten.sections)
         for position, node in enumerate(graph.nodes):
@@ -135,8 +134,6 @@ class Schedule(ScheduleState):
             self._native(position, node)
         elif kind == COLLECT:
             self._collect(position, node)
-        elif kind == POOL:
-            pooled_windows.place_pooled(self, position, node)
         elif kind == ROUTINE:
             self._routine(position, node)
         else:
@@ -174,9 +171,7 @@ class Schedule(ScheduleState):
             return SCAN
         if fits and node.op.lapack and lapack.serves(node, operands):
             return NATIVE
-        if fits and pooled_windows.pools(node, operands[0]):
-            return POOL
-        if fits and recipe(node, operands) is not None:
+        if fits and self._recipe(node) is not None:
             return ROUTINE
         if node.name in ("matmul", "product") and node.dtype.kind == "f" and fits:
             return MATRIX
@@ -340,9 +335,16 @@ class Schedule(ScheduleState):
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 
+    def _recipe(self, node: Node) -> Recipe | None:
+        """How a routine computes a record, made once."""
+        if id(node) not in self.recipes:
+            operands = [self.graph.nodes[a] for a in node.args]
+            self.recipes[id(node)] = recipe(node, operands)
+        return self.recipes[id(node)]
+
     def _routine(self, position: int, node: Node) -> None:
         """An operation by a routine of its own."""
-        found = recipe(node, [self.graph.nodes[a] for a in node.args])
+        found = self._recipe(node)
         assert found is not None
         args = [self.plain(a, ordered=True) for a in node.args]
         given = [*args, *map(self.constant, found.tables)]

@@ -1,6 +1,6 @@
 """Schedule operations that have a routine and no loops.
 
-Fourier transforms, convolutions, products with sparse matrices, sorting.
+Fourier transforms, convolutions, pooling, products with sparse matrices, sorting.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from tapegrad.compiler.codegen import kernel_calls, sorting, sparse_products, st
 from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.llvm.function_builder import Routine
 from tapegrad.kernels.large import direct_convolution
+from tapegrad.kernels.large.volume_windows import form_of
 from tapegrad.kernels.sweep.sweep_abi import KIND_CONVOLUTION
 from tapegrad.ops.convolution import convolution
 from tapegrad.ops.core import Op
 from tapegrad.ops.fourier_forms import fft_planes
 from tapegrad.ops.sparse import Pattern, sampled_product, sparse_product
+from tapegrad.ops.windows import ROWS
 
 LONG = 16  # elements of a line of a sparse matrix, in the mean
 
@@ -41,6 +43,8 @@ def recipe(node: Node, operands: list[Node]) -> Recipe | None:
         return _convolution(node, operands)
     if node.op is sparse_product or node.op is sampled_product:
         return _sparse(node, operands)
+    if node.op in ROWS and operands[0].dtype.kind == "f":
+        return _pooling(node, operands[0])
     if write := sorting.writer(node.name):
         return _sorting(write, node, operands[0])
     return None
@@ -81,6 +85,16 @@ def _convolution(node: Node, operands: list[Node]) -> Recipe | None:
     routine = kernel_calls.convolution(plan, checking=checking)
     # Unsigned, the words are no constant that the text of a program contains: they are addresses.
     return Recipe(routine, [plan.words.view(np.uint64)], plan.room, plan.keeps)
+
+
+def _pooling(node: Node, operand: Node) -> Recipe:
+    """A loop over windows, or the adjoint of one."""
+    form = form_of(node.op, node.params["windows"], operand.dtype.itemsize)
+    keeps = [a for part in form.kept for a in (part if isinstance(part, tuple) else (part,))]
+    # The loop's address stands in front of its table.
+    table = np.concatenate([[form.loop.address], form.words]).astype(np.uint64)
+    volumes = prod(operand.shape[: -len(form.size)])
+    return Recipe(kernel_calls.pooling(volumes), [table], form.size[-1], keeps)
 
 
 def _sparse(node: Node, operands: list[Node]) -> Recipe | None:

@@ -24,7 +24,7 @@ MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, JOINED, GATHER, SCATTER, SCAN, NATIVE
     "map", "reduce", "window", "leaf", "matrix", "pieces", "joined", "gather", "scatter", "scan",
     "native",
 )  # fmt: skip
-ROUTINE, POOL, COLLECT, CALL, NESTED = "routine", "pool", "collect", "call", "nested"
+ROUTINE, COLLECT, CALL, NESTED = "routine", "collect", "call", "nested"
 
 
 class Loop:

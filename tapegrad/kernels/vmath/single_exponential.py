@@ -39,11 +39,17 @@ def _split(x: float) -> tuple[float, float]:
 
 
 @scalar
+def _near_one(r: float) -> Any:
+    """e**r for |r| <= ln(2)/2."""
+    return fma(r * r, horner(r, EXP), r) + T(1.0)
+
+
+@scalar
 def _split_exp(x: float) -> tuple[float, float]:
     """e**r and t, of what `_split` gives for an x that is cut off beyond EXP_MIN and EXP_MAX."""
     x = select(x > T(EXP_MAX), T(EXP_MAX), x)
     r, t = _split(select(x < T(EXP_MIN), T(EXP_MIN), x))
-    return fma(r * r, horner(r, EXP), r) + T(1.0), t
+    return _near_one(r), t
 
 
 @scalar
@@ -101,7 +107,7 @@ def tanh(x: float) -> Any:
     near = fma(a * s, horner(s, TANH), a)
     r, t = _split(a + a)
     power = from_bits((bits(t) - 127) << 23)  # 2**n, which is not far from 1
-    e = (fma(r * r, horner(r, EXP), r) + T(1.0)) * power
+    e = _near_one(r) * power
     y = select(a < T(TANH_NEAR), near, T(1.0) - T(2.0) / (e + T(1.0)))
     return copysign(y, x)
 
