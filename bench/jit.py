@@ -13,6 +13,7 @@ from bench.jit_calls import call
 from bench.jit_evals import gradbench
 from bench.jit_images import images
 from bench.jit_matrices import matrices
+from bench.jit_solvers import solvers
 from bench.jit_spectral import spectral
 from bench.patience import Clock
 from bench.problem import SEED, TooLong, Unsupported
@@ -21,7 +22,7 @@ from bench.sides import ADAPTERS
 from bench.sides.side import Side
 from bench.timing import QUICK, Effort, Figure, interleave
 
-GROUPS = ("gradbench", "call", "matrices", "images", "spectral", "vmath")
+GROUPS = ("gradbench", "call", "matrices", "images", "spectral", "solvers", "vmath")
 PROCESS_GROUPS: dict[str, Any] = {}
 NAMES = ("tapegrad", "scipy", "torch", "jax")
 LEAST = dict.fromkeys(NAMES[1:], 1.0)
@@ -95,6 +96,6 @@ def on_arrays(side: Side, name: str, arrays: list[np.ndarray]) -> Call:
 
 
 __all__ = [
-    "ADAPTERS", "GROUPS", "PROCESS_GROUPS", "call", "gradbench", "images", "matrices", "spectral",
-    "vmath",
+    "ADAPTERS", "GROUPS", "PROCESS_GROUPS", "call", "gradbench", "images", "matrices", "solvers",
+    "spectral", "vmath",
 ]  # fmt: skip

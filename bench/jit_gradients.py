@@ -20,8 +20,9 @@ Problem = tuple[str, Callable[[Side], Callable[..., Any]], tuple[np.ndarray, ...
 
 
 def gradients(
-    group: str, problems: Iterable[Problem], libraries: list[Side], threads: int, quick: bool
-) -> Iterator[Row]:
+    group: str, problems: Iterable[Problem], libraries: list[Side], threads: int, quick: bool,
+    tolerance: float = VALUE_TOLERANCE,
+) -> Iterator[Row]:  # fmt: skip
     """Time the gradients of some functions, which must agree."""
     effort = QUICK if quick else Effort(budget=1.0)
     sides = [side for side in libraries if side.name in NAMES]
@@ -35,7 +36,7 @@ def gradients(
             value = [as_numpy(x) for x in parts(f(*own))]
             first = value if first is None else first
             error = max(map(largest_difference, value, first))
-            if error > VALUE_TOLERANCE:
+            if error > tolerance:
                 raise Disagreement(f"{name}: {side.name} is off by {error}")
         if calls:
             yield compared(group, name, threads, calls, effort, NAMES[1:])

@@ -20,6 +20,12 @@ class Names:
         """Do a step so many times, compiled once."""
         return self.fori_loop(0, times, lambda _, carry: step(carry), carry)
 
+    def odeint(self, f: Callable[..., Any], y0: Any, t: Any, p: Any, tolerance: float) -> Any:
+        """Solve ``dy/dt = f(y, t, p)``."""
+        from jax.experimental.ode import odeint
+
+        return odeint(f, y0, self.numpy.asarray(t), p, rtol=tolerance, atol=tolerance)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.numpy, name)
 

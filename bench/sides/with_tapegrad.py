@@ -17,10 +17,15 @@ class Names:
         self.sigmoid, self.logsumexp, self.erf = tg.sigmoid, tg.logsumexp, tg.erf
         self.softplus = tg.nn.functional.softplus
         self.fori_loop, self.scan = tg.fori_loop, tg.scan
+        self.solve = tg.scipy.integrate.odeint
 
     def loop(self, times: int, step: Callable[[Any], Any], carry: Any) -> Any:
         """Do a step so many times, compiled once."""
         return self.fori_loop(0, times, lambda _, carry: step(carry), carry)
+
+    def odeint(self, f: Callable[..., Any], y0: Any, t: Any, p: Any, tolerance: float) -> Any:
+        """Solve ``dy/dt = f(y, t, p)``."""
+        return self.solve(f, y0, t, (p,), rtol=tolerance, atol=tolerance)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)

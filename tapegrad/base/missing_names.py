@@ -14,10 +14,7 @@ _SPARSE = "there are no sparse Tensors and no layouts: use dense ones"
 _COMPILED = "`tapegrad.jit` compiles functions"
 _CONSTRUCTORS = "use `tapegrad.tensor(data, dtype=...)`"
 _MIXED = "there is no mixed precision: give float32 Tensors"
-_SOLVERS = (
-    "a solver made of operations is differentiated (the page Recipes, `tapegrad.scan`), and so is "
-    "`tapegrad.compat.autograd.scipy.integrate.odeint`"
-)
+_SOLVERS = "`tapegrad.scipy.integrate` solves differential equations, and is differentiable"
 _RATES = "`LambdaLR(optimizer, f)` takes any rule: the rate is the first one times `f(epoch)`"
 _MEMORY = "memory is NumPy's, which neither resizes nor exchanges it: make a new Tensor"
 

@@ -83,19 +83,11 @@ NEAREST: dict[str, str] = {
         [f"scipy.interpolate.{f}Interpolator" for f in ("Pchip", "Akima1D")],
         "`tapegrad.scipy.interpolate.CubicSpline`, which is another curve,",
     ),
-    "scipy.integrate.trapezoid": "`np.trapezoid(y, x)`",
     "scipy.sparse": "`A @ t`, `tapegrad.scipy.sparse.csr_array((t, indices, indptr))`",
     "scipy.stats": "`tapegrad.scipy.stats`",
     "scipy.interpolate.interp1d": "`np.interp(t, x, y)`",
     "scipy.interpolate": "`tapegrad.scipy.interpolate.CubicSpline`, or of another spline "
     "`spline(x, np.eye(len(x)))(s) @ t` for `spline(x, t)(s)`: they are linear in the values",
-    "scipy.integrate.simpson": "`simpson(np.eye(len(x)), x=x) @ t`: it is linear in the values",
-    "scipy.integrate.cumulative_trapezoid": "`np.cumsum((t[1:] + t[:-1]) / 2 * np.diff(x))`",
-    **dict.fromkeys(
-        ("scipy.integrate.solve_ivp", "scipy.integrate.odeint"),
-        "a loop of steps, or `tapegrad.compat.autograd.scipy.integrate.odeint` with the "
-        "parameters in `args`,",
-    ),
     **dict.fromkeys(
         [f"scipy.optimize.{f}" for f in "minimize root fsolve least_squares newton".split()],
         "a `tapegrad.custom_vjp` around it (the page Recipes: The derivative of a root)",

@@ -20,9 +20,21 @@ from tapegrad.base.missing_names import missing as _missing
 from tapegrad.base.public_names import dir_of as _dir_of
 
 if _typing.TYPE_CHECKING:
-    from tapegrad.scipy import fft, interpolate, linalg, ndimage, signal, sparse, special, stats
+    from tapegrad.scipy import (
+        fft,
+        integrate,
+        interpolate,
+        linalg,
+        ndimage,
+        signal,
+        sparse,
+        special,
+        stats,
+    )
 
-__all__ = ["fft", "interpolate", "linalg", "ndimage", "signal", "sparse", "special", "stats"]
+__all__ = [
+    "fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "sparse", "special", "stats",
+]  # fmt: skip
 __dir__ = _dir_of(globals())
 
 

@@ -16,7 +16,6 @@ import scipy.special
 import scipy.stats
 
 import tapegrad as tg
-from tapegrad.compat.autograd.scipy.integrate import odeint
 from tapegrad.numpy_face.nearest import NEAREST
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
@@ -116,7 +115,7 @@ INSTEAD = {
         )
         for home in (getattr(np.polynomial, module),)
     },
-    "scipy.integrate.trapezoid": (scipy.integrate.trapezoid, np.trapezoid),
+    "scipy.integrate.trapezoid": (scipy.integrate.trapezoid, tg.scipy.integrate.trapezoid),
     "np.copyto": (
         lambda t: np.full_like(np.ones((2, 4)), t), lambda t: np.broadcast_to(t, (2, 4)),
     ),
@@ -142,19 +141,19 @@ INSTEAD = {
     ),
     "scipy.integrate.solve_ivp": (
         lambda t: scipy.integrate.solve_ivp(decay, (0, 1), t, **EXACT).y[:, -1],
-        lambda t: odeint(lambda y, s: decay(s, y), t, np.array([0.0, 1.0]), **EXACT)[-1],
+        lambda t: tg.scipy.integrate.solve_ivp(decay, (0, 1), t, **EXACT).y[:, -1],
     ),
     "scipy.integrate.odeint": (
-        lambda t: scipy.integrate.odeint(lambda y, s: -t[0] * y, 1.0, KNOTS)[-1],
-        lambda t: odeint(lambda y, s, rate: -rate * y, np.ones(1), KNOTS, (t[0],))[-1],
+        lambda t: scipy.integrate.odeint(lambda y, s: -t[0] * y, 1.0, KNOTS, **EXACT)[-1],
+        lambda t: tg.scipy.integrate.odeint(lambda y, s: -t[0] * y, 1.0, KNOTS, **EXACT)[-1],
     ),
     "scipy.integrate.simpson": (
         lambda t: scipy.integrate.simpson(t, x=KNOTS),
-        lambda t: scipy.integrate.simpson(np.eye(4), x=KNOTS) @ t,
+        lambda t: tg.scipy.integrate.simpson(t, x=KNOTS),
     ),
     "scipy.integrate.cumulative_trapezoid": (
         lambda t: scipy.integrate.cumulative_trapezoid(t, KNOTS),
-        lambda t: np.cumsum((t[1:] + t[:-1]) / 2 * np.diff(KNOTS)),
+        lambda t: tg.scipy.integrate.cumulative_trapezoid(t, KNOTS),
     ),
     "scipy.stats": (scipy.stats.norm.logpdf, tg.scipy.stats.norm.logpdf),
 }  # fmt: skip

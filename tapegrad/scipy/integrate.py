@@ -1,0 +1,259 @@
+"""Differential equations and integrals of `scipy.integrate`, differentiable in all they read.
+
+>>> import numpy as np, tapegrad as tg
+>>> def end(rate):
+...     return tg.scipy.integrate.solve_ivp(lambda t, y: -rate * y, (0.0, 1.0), [1.0]).y[0, -1]
+>>> round(tg.grad(end)(0.5), 4)
+-0.6065
+"""
+
+import warnings as _warnings
+from collections.abc import Callable as _Callable
+from typing import Any as _Any
+
+import numpy as _np
+
+from tapegrad.functions.calculus import cumulative_trapezoid as _cumulative_trapezoid
+from tapegrad.functions.contractions import tensordot as _tensordot
+from tapegrad.functions.joining import cat as _cat
+from tapegrad.functions.joining import stack as _stack
+from tapegrad.numpy_face.common import floating as _floating
+from tapegrad.numpy_face.common import tensor as _tensor
+from tapegrad.scipy.either import among as _among
+from tapegrad.scipy.either import for_tensors as _for_tensors
+from tapegrad.scipy.either import theirs as _theirs
+from tapegrad.scipy.initial_values import Problem as _Problem
+from tapegrad.scipy.initial_values import is_recorded as _is_recorded
+from tapegrad.scipy.quadrature import integral as _integral
+from tapegrad.scipy.quadrature import on_the_unit_interval as _on_the_unit_interval
+from tapegrad.scipy.runge_kutta import METHODS as _METHODS
+from tapegrad.transforms.custom import stop_gradient as _stop_gradient
+from tapegrad.transforms.looping import decided as _decided
+
+__all__ = [
+    "cumulative_simpson", "cumulative_trapezoid", "odeint", "quad", "romb", "simpson", "solve_ivp",
+    "trapezoid",
+]  # fmt: skip
+
+
+def solve_ivp(
+    fun: _Callable[..., _Any], t_span: _Any, y0: _Any, method: str = "RK45", t_eval: _Any = None,
+    dense_output: bool = False, events: _Any = None, vectorized: bool = False, args: _Any = None,
+    *, rtol: float = 1e-3, atol: _Any = 1e-6, first_step: _Any = None, max_step: _Any = _np.inf,
+    **options: _Any,
+) -> _Any:  # fmt: skip
+    """The solution of ``dy/dt = fun(t, y, *args)`` from ``y0`` at ``t_span[0]`` to ``t_span[1]``.
+
+    It is differentiable in the times, `y0`, `args`, and in what `fun` reads besides.  Where Tensors
+    take part, the steps of RK45 and RK23 are SciPy's, and what stands for Radau, BDF and LSODA is
+    Rodas4, another method for stiff problems.  `jit` and `vmap` need `t_eval`.  Where steps would
+    become too small, the solution is NaN from there on.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> def fall(drag):
+    ...     slopes = lambda t, y: [y[1], -9.81 - drag * y[1] * abs(y[1])]
+    ...     return tg.scipy.integrate.solve_ivp(slopes, (0, 2), [20.0, 0.0], t_eval=[2.0]).y[0, 0]
+    >>> compiled = tg.jit(tg.value_and_grad(fall))
+    >>> [round(x, 2) for x in compiled(0.1)]
+    [6.93, 35.28]
+    """
+    given = tuple(args) if args is not None else ()
+    whole = (lambda t, y: fun(t, y, *given)) if given else fun
+    if not _is_recorded(whole, t_span[0], y0, t_span[1], t_eval, given, first_step):
+        return _theirs("scipy.integrate", "solve_ivp")(
+            fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, rtol=rtol,
+            atol=atol, first_step=first_step, max_step=max_step, **options,
+        )  # fmt: skip
+    if method not in _METHODS:
+        raise NotImplementedError(
+            f"`solve_ivp`: for Tensors the methods are {', '.join(_METHODS)}, got {method!r}"
+        )
+    _refuse("solve_ivp", dense_output=dense_output, events=events, **options)
+    problem = _Problem("solve_ivp", whole, t_span, y0, _METHODS[method](), rtol, atol, max_step)
+    if t_eval is None:
+        last, states = problem.states(first_step)
+        times, found = _stack([s.time for s in states]), _stack([s.y for s in states], -1)
+    else:
+        times = _tensor(t_eval).double()
+        problem.require_order(times)
+        last, rows = problem.values(times, first_step)
+        found = rows.movedim(0, -1)
+    result: dict[str, _Any] = {
+        "t": times,
+        "y": found,
+        "sol": None,
+        "t_events": None,
+        "y_events": None,
+    }
+    if _decided(last.rejected):
+        failed = bool(last.rejected)
+        words = "The solver successfully reached the end of the integration interval."
+        small = "Required step size is less than spacing between numbers."
+        result |= {"status": -1 if failed else 0, "message": small if failed else words}
+        result["success"] = not failed
+    return _theirs("scipy.optimize", "OptimizeResult")(result)
+
+
+def _refuse(function: str, **options: _Any) -> None:
+    """Refuse options that are not there for Tensors."""
+    for name, value in options.items():
+        if value is not None and value is not False and value != 0:
+            raise NotImplementedError(f"`{function}`: `{name}=` is not supported for Tensors")
+
+
+def odeint(
+    func: _Callable[..., _Any], y0: _Any, t: _Any, args: _Any = (), *, tfirst: bool = False,
+    rtol: float | None = None, atol: _Any = None, h0: _Any = 0.0, hmax: _Any = 0.0,
+    **options: _Any,
+) -> _Any:  # fmt: skip
+    """The solution of ``dy/dt = func(y, t, *args)`` at the times `t`, of which the first is y0's.
+
+    It is differentiable in `y0`, `t`, `args`, and in what `func` reads besides.  Where Tensors take
+    part it is computed by the method RK45 of `solve_ivp`: problems that are not stiff.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> decay = lambda y, t, rate: -rate * y
+    >>> end = lambda rate: tg.scipy.integrate.odeint(decay, np.ones(1), [0.0, 1.0], (rate,))[-1, 0]
+    >>> round(tg.grad(end)(0.5), 6)
+    -0.606531
+    """
+    given = args if isinstance(args, tuple) else (args,)
+    if tfirst:
+        whole = lambda time, y: func(time, y, *given)
+    else:
+        whole = lambda time, y: func(y, time, *given)
+    start = y0 if _np.ndim(y0) else _np.atleast_1d(y0)
+    if not _is_recorded(whole, t[0], start, t, given):
+        return _theirs("scipy.integrate", "odeint")(
+            func, y0, t, args, tfirst=tfirst, rtol=rtol, atol=atol, h0=h0, hmax=hmax, **options
+        )
+    _refuse("odeint", **options)
+    times = _tensor(t).double()
+    usual = 1.49012e-8  # SciPy's
+    problem = _Problem(
+        "odeint", whole, (times[0], times[-1]), start, _METHODS["RK45"](),
+        usual if rtol is None else rtol, usual if atol is None else atol, hmax or _np.inf,
+    )  # fmt: skip
+    return problem.values(times, h0 or None)[1]
+
+
+def quad(
+    func: _Callable[..., _Any], a: _Any, b: _Any, args: _Any = (), full_output: _Any = 0,
+    epsabs: float = 1.49e-8, epsrel: float = 1.49e-8, limit: int = 50, **options: _Any,
+) -> tuple[_Any, _Any]:  # fmt: skip
+    """The integral of ``func(x, *args)`` from `a` to `b`, which may be infinite, and its error.
+
+    It is differentiable in `a`, `b`, `args`, and in what `func` reads besides.  Where Tensors take
+    part, the function is mapped over the points of Gauss and Kronrod's rule on up to `limit` pieces
+    (`tg.vmap`), and nothing is extrapolated: singular integrands take more pieces than in SciPy.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> area = lambda k: tg.scipy.integrate.quad(lambda x: np.exp(-k * x**2), -np.inf, np.inf)[0]
+    >>> round(tg.grad(area)(1.0), 6)  # minus half of the root of pi
+    -0.886227
+    """
+    given = args if isinstance(args, tuple) else (args,)
+    integrand = _on_the_unit_interval(lambda x: func(x, *given), a, b)
+    if not _among((a, b, given, integrand(0.5))):
+        return _theirs("scipy.integrate", "quad")(  # type: ignore[no-any-return]
+            func, a, b, args, full_output, epsabs, epsrel, limit, **options
+        )
+    _refuse("quad", full_output=full_output, **options)
+    found, error = _integral(integrand, epsabs, epsrel, limit)
+    allowed = epsabs + epsrel * abs(_stop_gradient(found))
+    if _decided(error > allowed) and error > allowed:
+        text = f"`quad`: the error of {limit} pieces may be {error.item():.3g}, which is too large"
+        _warnings.warn(text, _theirs("scipy.integrate", "IntegrationWarning"), 2)
+    return found, error
+
+
+@_for_tensors("scipy.integrate")
+def trapezoid(y: _Any, x: _Any = None, dx: _Any = 1.0, axis: int = -1) -> _Any:
+    """The integral of values at points, or at distances `dx`, by the trapezoidal rule.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.integrate.trapezoid(tg.tensor([0.0, 1.0, 4.0]), [0.0, 1.0, 2.0])
+    tensor(3.)
+    """
+    return _np.trapezoid(_tensor(y), x, dx, axis)
+
+
+@_for_tensors("scipy.integrate")
+def cumulative_trapezoid(
+    y: _Any, x: _Any = None, dx: _Any = 1.0, axis: int = -1, initial: _Any = None
+) -> _Any:
+    """The integrals up to each point but the first by the trapezoidal rule, after `initial`.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.integrate.cumulative_trapezoid(tg.tensor([0.0, 1.0, 4.0]), initial=0)
+    tensor([0.0000, 0.5000, 3.0000])
+    """
+    if initial not in (None, 0):
+        raise ValueError("`scipy.integrate.cumulative_trapezoid`: `initial` is None or 0")
+    values = _tensor(y)
+    if x is None:
+        found = _cumulative_trapezoid(values, dx=dx, dim=axis)
+    else:
+        found = _cumulative_trapezoid(values, _tensor(x), dim=axis)
+    return _from_initial(found, axis, initial)
+
+
+def _from_initial(found: _Any, axis: int, initial: _Any) -> _Any:
+    """Sums that begin with a value, if there is one: it stands before them."""
+    if initial is None:
+        return found
+    return _cat([found.narrow(axis, 0, 1) * 0.0, found], axis) + initial
+
+
+def _linear(name: str, y: _Any, x: _Any, axis: int, **how: _Any) -> _Any:
+    """What a function that is linear in values gives, by its weights for each of them."""
+    if x is not None:
+        if _among(x) or _np.ndim(x) != 1:
+            raise TypeError(
+                f"`scipy.integrate.{name}`: the points are one array that is not differentiated, "
+                f"got {type(x).__name__} of shape {_np.shape(x)}"
+            )
+        how["x"] = x
+    values = _floating(_tensor(y))
+    weights = _theirs("scipy.integrate", name)(_np.eye(values._a.shape[axis]), axis=0, **how)
+    return _tensordot(_tensor(weights), values, ([-1], [axis]))
+
+
+@_for_tensors("scipy.integrate")
+def simpson(y: _Any, x: _Any = None, *, dx: float = 1.0, axis: int = -1) -> _Any:
+    """The integral of values at points, or at distances `dx`, by Simpson's rule.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.integrate.simpson(tg.tensor([0.0, 1.0, 4.0]))
+    tensor(2.6667)
+    """
+    return _linear("simpson", y, x, axis, dx=dx)
+
+
+@_for_tensors("scipy.integrate")
+def cumulative_simpson(
+    y: _Any, *, x: _Any = None, dx: float = 1.0, axis: int = -1, initial: _Any = None
+) -> _Any:
+    """The integrals up to each point but the first by Simpson's rule, after `initial`.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.integrate.cumulative_simpson(tg.tensor([0.0, 1.0, 4.0]))
+    tensor([0.3333, 2.6667])
+    """
+    found = _linear("cumulative_simpson", y, x, axis, dx=dx)
+    return _from_initial(found.movedim(0, axis), axis, initial)
+
+
+@_for_tensors("scipy.integrate")
+def romb(y: _Any, dx: float = 1.0, axis: int = -1) -> _Any:
+    """The integral of 2**k + 1 values at equal distances by Romberg's rule.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.integrate.romb(tg.tensor([0.0, 1.0, 4.0]))
+    tensor(2.6667)
+    """
+    return _linear("romb", y, None, axis, dx=dx)
+
+
+def __getattr__(name: str) -> _Any:
+    return _theirs("scipy.integrate", name)
