@@ -241,6 +241,20 @@ def _chosen(v: Any, target: Tensor) -> Tensor:
     return _cast(v, target)  # type: ignore[no-any-return]
 
 
+def _stands_at(view: Tensor, target: Tensor, index: Any) -> bool:
+    """Whether a Tensor is the view at an index, as after ``target[index] += x``."""
+    home, whole = view._home, target._home
+    base = target
+    if isinstance(whole, View):
+        if whole.frozen or whole.base is None:
+            return False
+        base = whole.base
+    if not isinstance(home, View) or home.base is not base or home.frozen:
+        return False
+    there, here = target._a[index].__array_interface__, view._a.__array_interface__
+    return all(here[k] == there[k] for k in ("data", "shape", "strides", "typestr"))
+
+
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value``."""
     if isinstance(value, (list, tuple)) and holds_tensor(value):
@@ -255,6 +269,12 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         key = indexing.places_of(key, self)
     simple = indexing.simple_index(key)
     if simple is not None:
+        if (
+            type(value) is Tensor
+            and type(value._home) is View
+            and _stands_at(value, self, simple[0])
+        ):
+            return
         if run_planned(ix.assign, self, None, value, simple[1], True) is not None:
             return
     elif type(key) is Tensor and run_planned(ix.index_put, self, key, value, 0, True) is not None:

@@ -130,6 +130,7 @@ class Tape(Records):
         "old",
         "old_at",
         "recomputed",
+        "saved",
         "saved_hooks",
         "serial",
         "shift",
@@ -140,6 +141,7 @@ class Tape(Records):
         "tokens",
         "torchs",
         "traces",
+        "transform_start",
         "used",
         "workspace",
     )
@@ -179,6 +181,8 @@ class Tape(Records):
         self.recomputed: dict[Any, Any] = {}  # checkpoint -> its values, for these sweeps
         self.levels: list[Any] = []  # of the open transforms that lift Tensors
         self.depth = 0  # open transforms
+        self.transform_start = 0  # the position at which the outermost of these began
+        self.saved: Any = None  # `versions.SavedStorages` of it
         self.element: Any = None  # the `View` of all elements that are numbers of their own
         self.torchs = False  # PyTorch's rules hold within transforms, too: see `numpy_mode`
         self.escaped: dict[int, str] = {}  # positions that outlived their transform, and its name
@@ -331,6 +335,11 @@ class Tape(Records):
             return index if index < self.used else -1
         found = int(self.old.searchsorted(position))
         return found if found < len(self.old) and self.old[found] == position else -1
+
+    def first_from(self, position: int) -> int:
+        """The index of the first record that has this position or a later one."""
+        index = position - self.shift
+        return index if index >= len(self.old) else int(self.old.searchsorted(position))
 
     def inputs(self, index: int) -> tuple[int, ...]:
         """The input codes of a record."""

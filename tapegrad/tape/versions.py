@@ -1,4 +1,4 @@
-"""Version counters: aliasing of memory, and when it was last changed in place.
+"""Aliasing of memory: version counters, and copy-on-write of what records saved.
 
 NumPy owns the memory.  A storage is the array at the bottom of a chain of views.  It has no state
 until it is first changed in place; from then on it has a counter, and for every tape the position
@@ -6,6 +6,9 @@ of the last change.  The sweep checks it for records that saved a value of that 
 Recording itself costs nothing extra.
 
 A change is counted before it is made, so that an interruption leaves none uncounted.
+
+In a transform of a function of arrays, which may read an array and later write into it as NumPy
+code does, records get copies of what they saved there, and the sweep finds nothing changed.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.reference_counts import expected_count
-from tapegrad.tape.tape import Tape
+from tapegrad.tape.tape import Tape, current
 
 # storage -> [count, weak reference to its array, when it was last changed, and the position then on
 # each tape, by its serial number]
@@ -96,6 +99,11 @@ def changed_at(tape: Tape, position: int) -> dict[int, int]:
 def bump(key_array: np.ndarray) -> None:
     """Count an in-place change, which is about to be made, and date it on every tape."""
     global _moments
+    tape = current.tape
+    if tape.depth and not tape.torchs:
+        if tape.saved is None:
+            tape.saved = SavedStorages()
+        tape.saved.preserve(tape, key_array)
     key = id(key_array)
     found = _versions.get(key)
     if found is None:
@@ -106,13 +114,55 @@ def bump(key_array: np.ndarray) -> None:
     found[0] += 1
     found[2] = _moments = _moments + 1
     for its in Tape.every:
-        tape = its()
-        if tape is not None:
+        dated = its()
+        if dated is not None:
             # Numbers of their own: the object in `next` becomes the handle of a record, and one
             # that stood in a table would keep that record alive.
-            position = tape.next - 1
-            tape.next = position + 1
-            dates[tape.serial] = tape.last_mutation = position + 1
+            position = dated.next - 1
+            dated.next = position + 1
+            dates[dated.serial] = dated.last_mutation = position + 1
+
+
+class SavedStorages:
+    """The records of a transform that saved something, by the arrays that own the memory."""
+
+    __slots__ = ("positions", "until")
+
+    def __init__(self) -> None:
+        self.positions: dict[int, list[int]] = {}  # id of the owner -> positions
+        self.until = 0  # records from here on have not been looked at
+
+    def preserve(self, tape: Tape, storage: np.ndarray) -> None:
+        """Give the records that saved something of an array copies of it."""
+        tape.sweeping += 1  # records stay where they are
+        try:
+            self._look(tape)
+            for position in self.positions.pop(id(storage), ()):
+                index = tape.index(position)
+                entry = tape.keep[index] if index >= 0 else None
+                if type(entry) is tuple:  # an address may be another array's by now
+                    copies = [x.copy() if _lies_in(x, storage) else x for x in entry]
+                    tape.keep[index] = tuple(copies)
+        finally:
+            tape.sweeping -= 1
+
+    def _look(self, tape: Tape) -> None:
+        """List the records that have come since."""
+        if tape.transform_start > self.until:
+            self.positions.clear()
+            self.until = tape.transform_start
+        first, self.until = tape.first_from(self.until), tape.next - 1 + 1
+        for index, entry in enumerate(tape.keep[first : tape.used], first):
+            if type(entry) is tuple:
+                for x in entry:
+                    if type(x) is np.ndarray:
+                        position = tape.tokens[index] - 1 + 1
+                        for owner in (x,) if x.base is None else roots(x):
+                            self.positions.setdefault(id(owner), []).append(position)
+
+
+def _lies_in(x: Any, storage: np.ndarray) -> bool:
+    return type(x) is np.ndarray and any(owner is storage for owner in roots(x))
 
 
 def count(key_array: np.ndarray) -> list[Any]:

@@ -27,8 +27,10 @@ class transforming:
     """Run a transform: tracked values must not escape."""
 
     def __enter__(self) -> None:
-        self.tape = current.tape
-        self.tape.depth += 1
+        self.tape = tape = current.tape
+        if not tape.depth:
+            tape.transform_start = tape.next - 1 + 1
+        tape.depth += 1
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.tape.depth -= 1

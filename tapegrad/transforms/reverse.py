@@ -305,7 +305,7 @@ def quick(
     leaf._pos = -leaf_keys()
     start = tape.next
     mark = tape.tokens, tape.used, len(tape.leaves), len(tape.input_lists)  # `Tape.mark`
-    tape.depth = 1
+    tape.depth, tape.transform_start = 1, start - 1 + 1
     try:
         if len(args) == 1 and not kwargs:
             y = f(leaf)

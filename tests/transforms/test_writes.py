@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.tape.tape import current
 
 pytestmark = pytest.mark.tapegrad_only("transforms of its own")
 
@@ -198,6 +199,54 @@ def _(x):
     return a + b + a**2 + b**2
 
 
+def elimination_in_place(x):
+    a = np.outer(x, np.cos(x)) + 3 * np.eye(4)
+    for k in range(4):
+        a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+    return np.diag(a)
+
+
+@program(elimination_in_place)
+def _(x):
+    a = np.outer(x, np.cos(x)) + 3 * np.eye(4)
+    minors = np.stack([np.linalg.det(a[:k, :k]) for k in range(1, 5)])
+    return minors / np.concatenate([np.ones(1), minors[:-1]])
+
+
+def relaxation_of_what_was_multiplied(x):
+    y = x.copy()
+    for _ in range(3):
+        y[1:-1] = y[1:-1] * y[2:] + y[:-2]
+        y *= np.exp(0.1 * y)
+    return y
+
+
+@program(relaxation_of_what_was_multiplied)
+def _(x):
+    for _ in range(3):
+        x = np.concatenate([x[:1], x[1:-1] * x[2:] + x[:-2], x[-1:]])
+        x = x * np.exp(0.1 * x)
+    return x
+
+
+def a_buffer_used_again(x):
+    out, row = np.zeros_like(x), np.zeros_like(x)
+    for i in range(4):
+        row[:] = x * i
+        row **= 2
+        out[i] = row @ row
+        row /= out[i] + 1
+        out[i] += row.sum()
+    return out
+
+
+@program(a_buffer_used_again)
+def _(x):
+    squares = [(x * i) ** 2 for i in range(4)]
+    return np.stack([s @ s + (s / (s @ s + 1)).sum() for s in squares])
+
+
 def total(f):
     return lambda x: (f(x) ** 2).sum()
 
@@ -224,10 +273,17 @@ TRANSFORMS = {
 }
 
 
+OVERWRITES = elimination_in_place, relaxation_of_what_was_multiplied, a_buffer_used_again
+
+
 @pytest.mark.parametrize("how", TRANSFORMS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_in_place_and_not(name, how):
     function, twin = PROGRAMS[name]
+    if how == "checkpoint" and function in OVERWRITES:  # which keeps what the function read
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            TRANSFORMS[how](function)
+        return
     found, expected = TRANSFORMS[how](function), TRANSFORMS[how](twin)
     pairs = zip(*[x if isinstance(x, tuple) else (x,) for x in (found, expected)], strict=True)
     for a, b in pairs:
@@ -235,18 +291,38 @@ def test_in_place_and_not(name, how):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
-def test_a_value_that_was_saved_and_changed_is_refused():
+def test_a_value_that_was_saved_and_changed_has_been_copied():
     def f(x):
         y = x.clone()
         z = y * y
         y[0] = 1.0
         return z.sum()
 
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        tg.grad(f)(X)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        tg.vmap(tg.grad(f))(MANY)
-    np.testing.assert_allclose(tg.jvp(f, (X,), (X,))[1], 2 * np.sum(X**2))  # saves nothing
+    np.testing.assert_array_equal(tg.grad(f)(X), 2 * X)
+    np.testing.assert_array_equal(tg.vmap(tg.grad(f))(MANY), 2 * MANY)
+    np.testing.assert_allclose(tg.jvp(f, (X,), (X,))[1], 2 * np.sum(X**2))
+    # A user's own Tensors, and the transforms of `func`, follow PyTorch's rule.
+    leaf = tg.tensor(X, requires_grad=True)
+    for gradient in (lambda: f(leaf).backward(), lambda: tg.func.grad(f)(tg.tensor(X))):
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            gradient()
+
+
+def test_copies_are_made_once_and_forgotten():
+    def f(x):
+        y = x * 1.0
+        z = (y * y).sum()  # saves y, which the first change copies
+        for _ in range(50):
+            y += x
+        tape = current.tape
+        entries = tape.keep[tape.first_from(tape.transform_start) : tape.used]
+        kept = [v for entry in entries for v in entry or () if isinstance(v, np.ndarray)]
+        assert len({id(v) for v in kept if v.shape == X.shape}) <= 2
+        return z + y.sum()
+
+    for _ in range(3):
+        np.testing.assert_allclose(tg.grad(f)(X), 2 * X + 51)
+        assert sum(map(len, current.tape.saved.positions.values())) < 10
 
 
 def test_arguments_are_not_changed():
