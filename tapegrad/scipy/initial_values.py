@@ -112,8 +112,10 @@ class Problem:
         size = minimum(maximum(abs(state.size), self._least(t)), self.max_step)
         last = t * self.direction + size >= self.end * self.direction
         length = where(last, self.end - t, self.direction * size)
-        new, slope, error, curve = self.method.step(self.slope, t, y, state.slope, length)
-        error = stop_gradient(self._norm(error, maximum(abs(y), abs(new))))
+        new, slope, errors, curve = self.method.step(self.slope, t, y, state.slope, length)
+        size_of_y = maximum(abs(y), abs(new))
+        norms = stop_gradient([self._norm(error, size_of_y) for error in errors])
+        error = self.method.error(norms)
         good = error < 1
         # An error of NaN makes the step smaller.
         factor = fmax(SAFETY * error ** (-1 / (self.method.error_order + 1)), LEAST_FACTOR)

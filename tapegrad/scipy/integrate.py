@@ -45,9 +45,9 @@ def solve_ivp(
     """The solution of ``dy/dt = fun(t, y, *args)`` from ``y0`` at ``t_span[0]`` to ``t_span[1]``.
 
     It is differentiable in the times, `y0`, `args`, and in what `fun` reads besides.  Where Tensors
-    take part, the steps of RK45 and RK23 are SciPy's, and what stands for Radau, BDF and LSODA is
-    Rodas4, another method for stiff problems.  `jit` and `vmap` need `t_eval`.  Where steps would
-    become too small, the solution is NaN from there on.
+    take part, the steps of RK45, RK23 and DOP853 are SciPy's, and what stands for Radau, BDF and
+    LSODA is Rodas4, another method for stiff problems.  `jit` and `vmap` need `t_eval`.  Where
+    steps would become too small, the solution is NaN from there on.
 
     >>> import numpy as np, tapegrad as tg
     >>> def fall(drag):

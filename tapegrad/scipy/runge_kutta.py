@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tapegrad.functions.arithmetic import where
 from tapegrad.functions.joining import stack
 from tapegrad.scipy.either import theirs
 from tapegrad.tensor import Tensor
@@ -20,7 +21,7 @@ class Step(NamedTuple):
 
     y: Tensor
     slope: Tensor
-    error: Tensor
+    errors: tuple[Tensor, ...]
     curve: Tensor  # coefficients of the first and higher powers of the part of the step
 
 
@@ -33,6 +34,9 @@ class Method(Protocol):
     def step(self, f: Slope, t: Tensor, y: Tensor, slope: Tensor, length: Tensor) -> Step:
         """The attempt at a step from `y` at the time `t`, where the slope is known."""
 
+    def error(self, norms: list[Tensor]) -> Tensor:
+        """The estimate of a step's error by the norms of its `errors`."""
+
 
 class Explicit:
     """RK45 of Dormand and Prince, or RK23 of Bogacki and Shampine, with SciPy's coefficients."""
@@ -43,13 +47,55 @@ class Explicit:
 
     def step(self, f: Slope, t: Tensor, y: Tensor, slope: Tensor, length: Tensor) -> Step:
         """See `Method`."""
+        h, new, slopes = self._stages(f, t, y, slope, length)
+        curve = stack([h * combined(column, slopes) for column in self.of.P.T], -1)
+        return Step(new, slopes[-1], (h * combined(self.of.E, slopes),), curve)
+
+    def _stages(
+        self, f: Slope, t: Tensor, y: Tensor, slope: Tensor, length: Tensor
+    ) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """The length in the type of y, the new y, and the slopes on the way and there."""
         h, slopes = length.to(y.real.dtype), [slope]
         for row, c in zip(self.of.A[1:], self.of.C[1:], strict=True):
             slopes.append(f(t + float(c) * length, y + h * combined(row, slopes)))
         new = y + h * combined(self.of.B, slopes)
-        slopes.append(f(t + length, new))
-        curve = stack([h * combined(column, slopes) for column in self.of.P.T], -1)
-        return Step(new, slopes[-1], h * combined(self.of.E, slopes), curve)
+        return h, new, [*slopes, f(t + length, new)]
+
+    def error(self, norms: list[Tensor]) -> Tensor:
+        """See `Method`."""
+        return norms[0]
+
+
+class Dop853(Explicit):
+    """The method of order 8 of Dormand and Prince, which estimates errors of orders 5 and 3."""
+
+    error_order, powers = 7, 7
+
+    def __init__(self) -> None:
+        self.of = theirs("scipy.integrate", "DOP853")
+        # The curve is a sum of the products x, x (1 - x), x^2 (1 - x), ...: these by powers of x.
+        factors, products = [np.array([1.0, -1.0]), np.array([0.0, 1.0])], [np.array([0.0, 1.0])]
+        for k in range(6):
+            products.append(np.polynomial.polynomial.polymul(products[-1], factors[k % 2]))
+        self.by_powers = [np.resize(np.append(p[1:], np.zeros(7)), 7) for p in products]
+
+    def step(self, f: Slope, t: Tensor, y: Tensor, slope: Tensor, length: Tensor) -> Step:
+        """See `Method`."""
+        h, new, slopes = self._stages(f, t, y, slope, length)
+        errors = tuple([h * combined(weights, slopes) for weights in (self.of.E5, self.of.E3)])
+        change, there = new - y, slopes[-1]
+        for row, c in zip(self.of.A_EXTRA, self.of.C_EXTRA, strict=True):
+            slopes.append(f(t + float(c) * length, y + h * combined(row, slopes)))
+        parts = [change, h * slope - change, 2 * change - h * (there + slope)]
+        parts += [h * combined(row, slopes) for row in self.of.D]
+        curve = stack([combined(column, parts) for column in np.transpose(self.by_powers)], -1)
+        return Step(new, there, errors, curve)
+
+    def error(self, norms: list[Tensor]) -> Tensor:
+        """See `Method`."""
+        fifth, third = norms
+        weighted = (fifth**2 + 0.01 * third**2).sqrt()
+        return where(weighted > 0, fifth**2 / weighted, weighted)
 
 
 class Rodas4:
@@ -103,7 +149,11 @@ class Rodas4:
         new = new + stages[-1]
         a, b = (combined(row, stages) for row in self.DENSE)
         curve = stack([new - y + a, b - a, -b], -1)
-        return Step(new, f(t + length, new), stages[-1], curve)
+        return Step(new, f(t + length, new), (stages[-1],), curve)
+
+    def error(self, norms: list[Tensor]) -> Tensor:
+        """See `Method`."""
+        return norms[0]
 
 
 def combined(weights: Any, terms: list[Tensor]) -> Any:
@@ -114,5 +164,6 @@ def combined(weights: Any, terms: list[Tensor]) -> Any:
 STIFF = "Radau", "BDF", "LSODA"
 METHODS: dict[str, Callable[[], Method]] = {
     **{name: lambda name=name: Explicit(name) for name in ("RK45", "RK23")},  # type: ignore[misc]
+    "DOP853": Dop853,
     **dict.fromkeys(STIFF, Rodas4),
 }

@@ -44,7 +44,8 @@ def in_every_mode(f, x, v, rtol=1e-6):
 @pytest.mark.parametrize(
     "how",
     [
-        {}, {"method": "RK23"}, {"max_step": 0.3}, {"first_step": 0.5}, {"t_eval": KEPT},
+        {}, {"method": "RK23"}, {"method": "DOP853", "t_eval": KEPT},
+        {"max_step": 0.3}, {"first_step": 0.5}, {"t_eval": KEPT},
         {"rtol": 1e-6, "atol": np.array([1e-6, 1e-8])},
     ],
     ids=str,
@@ -128,7 +129,7 @@ def test_without_tensors_it_is_scipy():
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        (lambda y: ours.solve_ivp(animals(P), (0, 1), y, "DOP853"), NotImplementedError, "RK45"),
+        (lambda y: ours.solve_ivp(animals(P), (0, 1), y, "RK67"), NotImplementedError, "RK45"),
         (
             lambda y: ours.solve_ivp(animals(P), (0, 1), y, events=max), NotImplementedError,
             "events",
