@@ -25,6 +25,7 @@ from tapegrad.functions.indexing import simple_index
 from tapegrad.lift.levels import Level, below
 from tapegrad.lift.lifted_tensor import Lifted, attach_view, become
 from tapegrad.numpy_face.common import CALLS
+from tapegrad.numpy_face.methods import missing
 from tapegrad.ops.core import ELEMENTWISE, NO_PARAMS, Op
 from tapegrad.ops.elementwise import add, div, mul, sub, where
 from tapegrad.ops.linalg import matmul
@@ -256,7 +257,6 @@ class Traced(Lifted):
     __slots__ = ()
     _kind = "`tapegrad.jit`"
     _lift: TracedStorage | TracedView
-    _shown: Any = Tensor._a  # the slot, which may be empty
 
     __add__, __radd__ = _operator("__add__", add, False), _operator("__radd__", add, True)
     __sub__, __rsub__ = _operator("__sub__", sub, False), _operator("__rsub__", sub, True)
@@ -274,20 +274,15 @@ class Traced(Lifted):
                 return found
         return Tensor.__getitem__(self, key)
 
-    @property
-    def _a(self) -> np.ndarray:
-        """What has its shape and dtype, made when that is first asked for."""
-        shown: np.ndarray | None = getattr(self, "_shown", None)
-        if shown is None:
-            node = self._lift.node
-            made = filler(node.shape, node.dtype).view(AbstractArray)
-            made.stand_for(self)
-            shown = self._shown = made
-        return shown
-
-    @_a.setter
-    def _a(self, shown: np.ndarray) -> None:
-        self._shown = shown
+    def __getattr__(self, name: str) -> Any:
+        """What has its shape and dtype, `_a`, which is made when that is first asked for."""
+        if name != "_a":
+            return missing(self, name)
+        node = self._lift.node
+        made = filler(node.shape, node.dtype).view(AbstractArray)
+        made.stand_for(self)
+        self._a = made
+        return made
 
     # What has that shape need not be made for these.
 
