@@ -26,6 +26,7 @@ if _typing.TYPE_CHECKING:
         interpolate,
         linalg,
         ndimage,
+        optimize,
         signal,
         sparse,
         special,
@@ -33,7 +34,8 @@ if _typing.TYPE_CHECKING:
     )
 
 __all__ = [
-    "fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "sparse", "special", "stats",
+    "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse",
+    "special", "stats",
 ]  # fmt: skip
 __dir__ = _dir_of(globals())
 
