@@ -102,7 +102,8 @@ def wanted(frame, code):
         return True
     if code < 0:
         return u1(frame.leaf_need)[-code - 1] & 1 != 0
-    return u1(frame.need)[find(frame, code)] != 0
+    index = find(frame, code)
+    return index >= frame.low and u1(frame.need)[index] != 0  # below the lowest there are no marks
 
 
 @typed
