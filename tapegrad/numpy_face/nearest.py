@@ -88,10 +88,6 @@ NEAREST: dict[str, str] = {
     "scipy.interpolate.interp1d": "`np.interp(t, x, y)`",
     "scipy.interpolate": "`tapegrad.scipy.interpolate.CubicSpline`, or of another spline "
     "`spline(x, np.eye(len(x)))(s) @ t` for `spline(x, t)(s)`: they are linear in the values",
-    **dict.fromkeys(
-        [f"scipy.optimize.{f}" for f in "minimize least_squares curve_fit".split()],
-        "a step of Newton's method from what it finds (the page Recipes: The derivative of a root)",
-    ),
     "scipy.spatial.distance.cdist": "`tapegrad.cdist`",
     "scipy.spatial.distance.pdist": "`tapegrad.pdist`",
 }

@@ -109,8 +109,8 @@ def refuse_tracked(x: Any, name: str, what: str) -> None:
     if isinstance(x, Tensor) and (isinstance(x, Lifted) or (current.tape.depth and on_tape(x))):
         raise RuntimeError(
             f"`{name}`: {what} belongs to a derivative under way, and no derivative goes through "
-            "an optimization: hand over the values with `tapegrad.stop_gradient`, and "
-            "differentiate the conditions that hold at the solution instead"
+            "an optimization: use `tapegrad.scipy.optimize`, or hand over the values with "
+            "`tapegrad.stop_gradient`"
         )
 
 

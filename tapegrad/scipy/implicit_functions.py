@@ -3,19 +3,22 @@
 From a root x0, f(x0, a) = 0, chord steps x - J^-1 (f(x, a) - f(x0, a)) stay where they are, J being
 the Jacobian at x0, a constant.  As functions of `a` they are the root itself: k steps have its
 first k derivatives, in every mode, whatever `f` reads, and record no more than k calls of `f`.
+Without the term f(x0, a), they refine what was found to a coarse tolerance, and its derivatives.
+Where J is singular all is NaN.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tapegrad.autograd.grad_mode import no_grad
-from tapegrad.functions.matrices import inv
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import reshape
+from tapegrad.functions.unchecked_solves import inv_ex
 from tapegrad.lift.levels import levels_of
 from tapegrad.lift.lifted_tensor import on_tape
 from tapegrad.numpy_face.common import tensor
@@ -75,6 +78,12 @@ class Equation:
         if self.tensors:
             self.fixed, self.start = tree_map(_in_double, (self.fixed, self.start))
 
+    def with_function(self, f: Function) -> Equation:
+        """Another equation, of the same arguments."""
+        found = copy.copy(self)
+        found.f, found.pair = f, False
+        return found
+
     def known(self, x: Any) -> bool:
         """Whether a search has numbers to go by: not under `vmap` and `jit`."""
         if not any(at.size is not None or at.traces for at in current.tape.levels):
@@ -82,10 +91,10 @@ class Equation:
         given = np.asarray(x) if isinstance(x, list) and not self.tensors else x
         return not varies(flatten((self.start, self._searched(self.f, given)))[0])
 
-    def _searched(self, f: Function, x: Any) -> Any:
+    def _searched(self, f: Function, x: Any, *more: Any) -> Any:
         given = tensor(x) if self.tensors else x
         with no_grad():
-            found = f(given, *self.fixed)
+            found = f(given, *more, *self.fixed)
         if type(found) is Tensor:
             self.tensors = True
             return found.detach()
@@ -94,15 +103,14 @@ class Equation:
 
     def plain(self, f: Any) -> Any:
         """A function for SciPy, of numbers; what is none passes."""
-        return (lambda x: numbers(self._searched(f, x))) if callable(f) else f
+        return (lambda *x: numbers(self._searched(f, *x))) if callable(f) else f
 
-    def derivative(self, x: Any) -> Any:
-        """The derivative in a number, for SciPy; None of a function that takes no Tensors."""
+    def derivative(self, x: Any, elementwise: bool = True) -> Any:
+        """The gradient for SciPy, or the Jacobian; None of a function that takes no Tensors."""
         self._searched(self.f, x)
         of = self._of(self.fixed)
-        return (
-            (lambda x, *_: numbers(_constant_slope(of, tensor(x), True))) if self.tensors else None
-        )
+        slope = lambda x, *_: numbers(_constant_slope(of, tensor(x), elementwise))
+        return slope if self.tensors else None
 
     def _of(self, args: tuple[Any, ...]) -> Function:
         """The function of the unknown alone."""
@@ -132,8 +140,8 @@ class Equation:
             )
         return t.to(kind)
 
-    def root(self, x: Any, elementwise: bool = False) -> Any:
-        """A root that was found, as it depends on what `f` reads."""
+    def root(self, x: Any, elementwise: bool = False, refined: bool = False) -> Any:
+        """A root that was found, as it depends on what `f` reads; `refined` by the steps."""
         if not self.tensors:
             return x
         x0 = self.real(x, self.dtype)
@@ -144,9 +152,9 @@ class Equation:
             f, x0 = _vectorial(f, shape), reshape(x0, (-1,))
         y = f(x0)
         if on_tape(y) or any(at.size is None or at.traces for at in levels_of((y,))):
-            zero = stop_gradient(y)
+            zero = 0.0 if refined else stop_gradient(y)
             slope = _constant_slope(f, x0, elementwise).to(self.dtype)
-            inverse = 1.0 / slope if elementwise else inv(slope)
+            inverse = 1.0 / slope if elementwise else inv_ex(slope).inverse
             for k in range(max(ORDERS, 2 * current.tape.depth)):
                 change = ((f(x0) if k else y) - zero).to(self.dtype)
                 x0 = x0 - (inverse * change if elementwise else inverse @ change)

@@ -1,8 +1,8 @@
-"""Roots and fixed points of `scipy.optimize`, differentiated by the implicit function theorem.
+"""Roots and minima of `scipy.optimize`, differentiated by the implicit function theorem.
 
 They depend on all that the function reads: `args`, and Tensors from around it.  SciPy searches,
 where there are numbers.  Under `vmap` and `jit` operations do, whatever method is named: between
-two ends Chandrupatla's method, else Newton's.  What they do not find is NaN, not an error.
+two ends Chandrupatla's method, else Newton's, damped.  What they do not find is NaN, not an error.
 Searches are in double precision.  The function is given Tensors, if there are any.
 
 >>> import numpy as np, tapegrad as tg
@@ -21,12 +21,13 @@ from tapegrad.functions.elementwise import isnan as _isnan
 from tapegrad.scipy.either import theirs as _theirs
 from tapegrad.scipy.implicit_functions import Equation as _Equation
 from tapegrad.scipy.implicit_functions import numbers as _numbers
+from tapegrad.scipy.implicit_minima import curve_fit, least_squares, minimize
 from tapegrad.scipy.root_searches import bracketed_root as _bracketed_root
 from tapegrad.scipy.root_searches import newton_root as _newton_root
 
 __all__ = [
-    "bisect", "brenth", "brentq", "fixed_point", "fsolve", "newton", "ridder", "root",
-    "root_scalar", "toms748",
+    "bisect", "brenth", "brentq", "curve_fit", "fixed_point", "fsolve", "least_squares",
+    "minimize", "newton", "ridder", "root", "root_scalar", "toms748",
 ]  # fmt: skip
 
 _Function = _Callable[..., _Any]
@@ -259,7 +260,7 @@ def root(
         equation.plain(fun), _numbers(equation.start), (), method, equation.plain(jac), tol,
         callback, options,
     )  # fmt: skip
-    found.x = equation.root(found.x)
+    found.x = equation.root(found.x, refined=found.success)
     return found
 
 

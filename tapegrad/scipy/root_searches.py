@@ -1,4 +1,4 @@
-"""Searches for roots that are made of operations, for values that `vmap` and `jit` bring.
+"""Searches for roots and minima made of operations, for values that `vmap` and `jit` bring.
 
 What does not converge is NaN.
 """
@@ -82,3 +82,30 @@ def newton_root(
     carry = (x, y, np.ones_like(size(y)), np.all(size(y) == 0), 0)
     found = while_loop(lambda c: ~c[3] & (c[4] < maxiter), trip, carry)
     return np.where(found[3], found[0], np.nan), found[4]
+
+
+def minimum(
+    f: Function, gradient: Function, curvature: Function, x: Any, maxiter: int
+) -> tuple[Any, Any, Any]:
+    """A minimum by Newton's method damped as by Levenberg, whether it is one, and the iterations.
+
+    `curvature` is the Hessian, or what is near it.
+    """
+    eps = float(np.finfo(float).eps)
+
+    def trip(carry: Any) -> Any:
+        x, y, damping, _, n = carry
+        matrix = curvature(x)
+        scale = np.max(np.abs(matrix)) * damping
+        change = solve_ex(matrix + scale * np.eye(len(x)), gradient(x)).result
+        value = f(x - change)
+        share = np.sqrt(np.sum(change**2)) / (np.sqrt(np.sum(x**2)) + eps**0.5)
+        level = np.abs(value - y) <= 10 * eps * np.abs(y)  # but for rounding
+        better = (value < y) | level
+        done = (damping <= 1e-2) & ((share <= eps**0.5) | (level & (share <= eps**0.25)))
+        damping = np.where(better, damping / 10, np.maximum(damping, 1e-9) * 10)
+        return np.where(better, x - change, x), np.where(better, value, y), damping, done, n + 1
+
+    carry = (x, f(x), 1e-3, np.array(False), 0)
+    x, _, _, done, trips = while_loop(lambda c: ~c[3] & (c[4] < maxiter), trip, carry)
+    return x, done, trips

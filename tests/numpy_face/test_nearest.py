@@ -8,6 +8,7 @@ import scipy.fft
 import scipy.integrate
 import scipy.interpolate
 import scipy.linalg
+import scipy.optimize
 import scipy.signal
 import scipy.sparse
 import scipy.sparse.linalg
@@ -154,6 +155,14 @@ INSTEAD = {
     "scipy.integrate.cumulative_trapezoid": (
         lambda t: scipy.integrate.cumulative_trapezoid(t, KNOTS),
         lambda t: tg.scipy.integrate.cumulative_trapezoid(t, KNOTS),
+    ),
+    "scipy.optimize.newton": (
+        lambda t: scipy.optimize.newton(lambda x: x**3 - t, np.ones(4)),
+        lambda t: tg.scipy.optimize.newton(lambda x: x**3 - t, np.ones(4)),
+    ),
+    "scipy.optimize.curve_fit": (
+        lambda t: scipy.optimize.curve_fit(lambda x, a: a * x, KNOTS, t)[0],
+        lambda t: tg.scipy.optimize.curve_fit(lambda x, a: a * x, KNOTS, t)[0],
     ),
     "scipy.stats": (scipy.stats.norm.logpdf, tg.scipy.stats.norm.logpdf),
 }  # fmt: skip
