@@ -88,7 +88,7 @@ class Equation:
         """Whether a search has numbers to go by: not under `vmap` and `jit`."""
         if not any(at.size is not None or at.traces for at in current.tape.levels):
             return True
-        given = np.asarray(x) if isinstance(x, list) and not self.tensors else x
+        given = np.asarray(x) if isinstance(x, (list, tuple)) and not self.tensors else x
         return not varies(flatten((self.start, self._searched(self.f, given)))[0])
 
     def _searched(self, f: Function, x: Any, *more: Any) -> Any:

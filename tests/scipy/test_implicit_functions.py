@@ -245,7 +245,7 @@ def test_an_end_or_a_start_may_be_the_root():
         lambda a: tg.scipy.optimize.brentq(lambda x: x - a, 1.0, 3.0),
         lambda a: tg.scipy.optimize.brentq(lambda x: x - a, -3.0, 1.0),
         lambda a: tg.scipy.optimize.newton(lambda x: x - a, 1.0),
-        lambda a: tg.scipy.optimize.fsolve(lambda x: x**3 + x - 2 * a, [1.0])[0],
+        lambda a: tg.scipy.optimize.fsolve(lambda x: x**3 + x - 2 * a, (1.0,))[0],
     ):
         slope = tg.grad(f)(1.0)
         assert slope in (1.0, 0.5)
