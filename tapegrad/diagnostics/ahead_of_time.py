@@ -35,7 +35,18 @@ def everything() -> Iterator[tuple[str, Callable[[], object]]]:
                     f"the gradient of {op.name}",
                     partial(kernel_table.adjoint, op, k, "f8", scalars),
                 )
+    for kind in "df":
+        yield "Fourier transforms", partial(_fourier_transforms, kind)
     yield from called_by_programs()
+
+
+def _fourier_transforms(kind: str) -> None:
+    """The loops of transforms of one precision."""
+    import numpy as np
+
+    from tapegrad.kernels.large import fourier_transforms
+
+    fourier_transforms.compile_ahead(np.dtype(kind))
 
 
 def called_by_programs() -> Iterator[tuple[str, Callable[[], object]]]:

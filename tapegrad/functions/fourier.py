@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.base.size import only_ints
-from tapegrad.dispatch.call_plans import TIMES, add_plan, call_plan, count_call, plans
+from tapegrad.dispatch.call_plans import TIMES, add_plan, call_plan, count_call, form_plan, plans
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.record_layout import address
@@ -19,6 +20,7 @@ from tapegrad.functions.complex_parts import conj
 from tapegrad.functions.creation import as_tensor
 from tapegrad.functions.shapes import narrow
 from tapegrad.functions.tiling import roll
+from tapegrad.kernels.sweep.sweep_abi import ROOM
 from tapegrad.native.abi import TRANSFORM, CallPlan, RowTransform
 from tapegrad.ops import fourier as f
 from tapegrad.ops.core import Op
@@ -418,16 +420,16 @@ def resized(x: Tensor, sizes: Sizes, dim: Dims, name: str) -> tuple[Tensor, tupl
 
 
 def _run(op: Op, x: Tensor, params: dict[str, Any]) -> Tensor:
-    """Run a transform, of the last dimension of what is small in compiled code, once it recurs."""
-    compiled, dims = native_calls.planned, params["dims"]
-    if compiled is None or type(x) is not Tensor or len(dims) != 1:
+    """Run a transform, of what is small in compiled code, once it recurs."""
+    compiled = native_calls.planned
+    if compiled is None or type(x) is not Tensor:
         return run(op, (x,), params)
     key = (op, x._a.shape, x._a.dtype.char, *params.values())
     plan = plans.get(key)
     found = None if plan is None else compiled(plan, x)
     if found is None:
         found = run(op, (x,), params)
-        if plan is None and count_call(key) == TIMES and dims[0] == x._a.ndim - 1:
+        if plan is None and count_call(key) == TIMES:
             plan = _plan(op, x._a, found._a, params)
             if plan is not None:
                 add_plan(key, plan)
@@ -435,8 +437,32 @@ def _run(op: Op, x: Tensor, params: dict[str, Any]) -> Tensor:
 
 
 def _plan(op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> CallPlan | None:
-    """The plan of a transform; None where NumPy's loop is not to be had, or an array is large."""
-    if f.loops is None or x.dtype.char not in "dfD" or max(x.size, y.size) >= SHORT or not y.size:
+    """The plan of a transform; None where there is no loop for it, or an array is large."""
+    if x.dtype.char not in "dfD" or max(x.size, y.size) >= SHORT or not y.size:
+        return None
+    return _plan_of_lines(op, x, y, params) or _plan_of_rows(op, x, y, params)
+
+
+def _plan_of_lines(op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> CallPlan | None:
+    """By the library's loops, which transform many lines, along several dimensions."""
+    from tapegrad.kernels.large import fourier_transforms
+
+    try:
+        form, loop = fourier_transforms.form_of(op, x, params)
+    except NotCompiled:
+        return None
+    if form is None or form.room > ROOM:
+        return None
+    plan = form_plan(
+        op, [x], y, params, form.words, loop=loop.address, units=form.units[0], unsure=0,
+        itemsize=x.itemsize, dtype=id(y.dtype),
+    )  # fmt: skip
+    return plan._replace(keeps=(*plan.keeps, form, y.dtype))
+
+
+def _plan_of_rows(op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> CallPlan | None:
+    """By NumPy's loop, of the last dimension."""
+    if f.loops is None or params["dims"] != (x.ndim - 1,):
         return None
     from tapegrad.native.bindings import loop_of  # with which the native path was opened
 

@@ -17,6 +17,7 @@ from tapegrad.ops import fourier_forms
 from tapegrad.ops.complex_parts import real
 from tapegrad.ops.core import OWN, Op, linear
 from tapegrad.ops.elementwise import mul
+from tapegrad.ops.large import large
 from tapegrad.tape.shape_table import Shape
 
 FORWARD = {"": "backward", "ortho": "ortho", "n": "forward"}  # the names of NumPy and SciPy
@@ -120,14 +121,20 @@ def _c2r_vjp(g: Any, dims: Shape, scale: str, size: int) -> Any:
     return _inner(fft_r2c(g, dims=dims, scale=scale, half=True), dims, size, 2.0)
 
 
+LARGE = 1 << 10  # elements from which the library's own loops pay for their call
+
 fft_c2c: Op = linear(
     "fft_c2c",
-    _c2c,
+    large("fourier_transforms.c2c", _c2c, LARGE),
     x=lambda g, dims, scale, forward: fft_c2c(g, dims=dims, scale=scale, forward=not forward),
     complex=OWN,
 )
-fft_r2c: Op = linear("fft_r2c", _r2c, x=_r2c_vjp, complex=OWN)
-fft_c2r: Op = linear("fft_c2r", _c2r, x=_c2r_vjp, complex=OWN)
+fft_r2c: Op = linear(
+    "fft_r2c", large("fourier_transforms.r2c", _r2c, LARGE), x=_r2c_vjp, complex=OWN
+)
+fft_c2r: Op = linear(
+    "fft_c2r", large("fourier_transforms.c2r", _c2r, LARGE), x=_c2r_vjp, complex=OWN
+)
 
 
 def _sines(x: Any, *, kind: str, dim: int) -> Any:

@@ -81,7 +81,7 @@ def c2c(re: Any, im: Any, *, dims: Shape, scale: str, forward: bool) -> Parts:
     for dim in dims:
         planes = _along(planes, dim + 1)
     found = _split(planes)
-    factor = _factor(prod([re.shape[d] for d in dims]), scale)
+    factor = factor_of(prod([re.shape[d] for d in dims]), scale)
     return found if factor == 1.0 else (found[0] * factor, found[1] * factor)
 
 
@@ -97,7 +97,7 @@ def r2c(x: Any, *, dims: Shape, scale: str, half: bool) -> Parts:
     else:
         re, im = _from_halves(x, last)
     re, im = c2c(re, im, dims=tuple(others), scale="", forward=True) if others else (re, im)
-    factor = _factor(prod([x.shape[d] for d in dims]), scale)
+    factor = factor_of(prod([x.shape[d] for d in dims]), scale)
     return (re, im) if factor == 1.0 else (re * factor, im * factor)
 
 
@@ -114,7 +114,7 @@ def c2r(re: Any, im: Any, *, dims: Shape, scale: str, size: int) -> Any:
         found, _ = c2c(re, im, dims=(last,), scale="", forward=False)
     else:
         found = _to_halves(re, im, last, size)
-    factor = _factor(size * prod([re.shape[d] for d in others]), scale)
+    factor = factor_of(size * prod([re.shape[d] for d in others]), scale)
     return found if factor == 1.0 else found * factor
 
 
@@ -289,6 +289,7 @@ def _rows(values: np.ndarray, x: Any, dim: int) -> Parts:
     return _row(values.real, x, dim), _row(values.imag, x, dim)
 
 
-def _factor(count: int, scale: str) -> float:
+def factor_of(count: int, scale: str) -> float:
+    """What a transform of so many elements is multiplied by."""
     found = {"": 1.0, "ortho": 1.0 / math.sqrt(count), "n": 1.0 / count}
     return found[scale]

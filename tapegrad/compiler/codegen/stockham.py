@@ -15,11 +15,11 @@ import numpy as np
 
 from tapegrad.compiler.codegen.small_matmul import KEPT
 from tapegrad.compiler.llvm.function_builder import FunctionBuilder, Routine
+from tapegrad.kernels.codegen.butterflies import Number, combined, twiddled
 from tapegrad.ops.fourier_forms import factors, roots_of_unity
 
 COLUMNS = 64  # neighbours that are transformed together, so that they stay in the cache
 GAP = 72  # elements between planes: at a power of two apart they would displace each other
-Number = tuple[str, str]  # the names of the real and of the imaginary part
 
 
 class Planes(NamedTuple):
@@ -111,7 +111,7 @@ class _Transform:
             xs = [self._read(source, p, j * rest, lanes) for j in range(radix)]
             known = Planes("%a1", t.at("%a1", (radix - 1) * rest), 1)
             ws = [self._read(known, p, j * rest, lanes) for j in range(radix - 1)]
-            ys = self._twiddled(self._combined(xs, lanes), ws, lanes)
+            ys = twiddled(t, combined(t, xs, lanes), ws, lanes)
             first = t.mad(p, radix, 0)
             for k, plane in enumerate((target.re, target.im)):
                 parts, to = [y[k] for y in ys], t.at(plane, first)
@@ -139,7 +139,7 @@ class _Transform:
                 here, there = (t.emit(f"add i64 {q}, {at}") for at in (first, to))
                 xs = [self._read(source, here, j * rest * step, lanes) for j in range(radix)]
                 spread = [(t.splat(c, lanes), t.splat(s, lanes)) for c, s in ws]
-                ys = self._twiddled(self._combined(xs, lanes), spread, lanes)
+                ys = twiddled(t, combined(t, xs, lanes), spread, lanes)
                 for j, y in enumerate(ys):
                     self._write(target, y, there, j * count, lanes)
 
@@ -156,7 +156,7 @@ class _Transform:
             def work(q: str, lanes: int) -> None:
                 here, there = (t.emit(f"add i64 {q}, {at}") for at in (first, to))
                 xs = [self._read(source, here, j * step, lanes) for j in range(radix)]
-                for j, y in enumerate(self._combined(xs, lanes)):
+                for j, y in enumerate(combined(t, xs, lanes)):
                     self._write(target, y, there, j * inner * target.step, lanes)
 
             self._vectors(count, work)
@@ -193,65 +193,3 @@ class _Transform:
         order = ", ".join(f"i32 {k}, i32 {k + half}" for k in range(half))
         kind = t.vector(half)
         return t.emit(f"shufflevector {kind} {x}, {kind} {y}, <{2 * half} x i32> <{order}>")
-
-    def _twiddled(self, ys: list[Number], ws: list[Number], lanes: int) -> list[Number]:
-        """Multiply all but the first by their factors."""
-        t = self.t
-        found = ys[:1]
-        for (re, im), (c, s) in zip(ys[1:], ws, strict=True):
-            down = t.emit(f"fneg {t.vector(lanes)} {t.two('fmul', im, s, lanes)}")
-            across = t.two("fmul", im, c, lanes)
-            found.append((t.fused(re, c, down, lanes), t.fused(re, s, across, lanes)))
-        return found
-
-    def _two(self, name: str, a: Number, b: Number, lanes: int) -> Number:
-        return self.t.two(name, a[0], b[0], lanes), self.t.two(name, a[1], b[1], lanes)
-
-    def _sides(self, a: Number, b: Number, lanes: int) -> tuple[Number, Number]:
-        """``a - i b`` and ``a + i b``."""
-        t = self.t
-        return (
-            (t.two("fadd", a[0], b[1], lanes), t.two("fsub", a[1], b[0], lanes)),
-            (t.two("fsub", a[0], b[1], lanes), t.two("fadd", a[1], b[0], lanes)),
-        )
-
-    def _combined(self, xs: list[Number], lanes: int) -> list[Number]:
-        """The transform of a few numbers."""
-        if len(xs) % 2:
-            return self._odd(xs, lanes)
-        if len(xs) == 2:
-            return [self._two(name, xs[0], xs[1], lanes) for name in ("fadd", "fsub")]
-        a, b = self._combined(xs[::2], lanes)
-        c, d = self._combined(xs[1::2], lanes)
-        y1, y3 = self._sides(b, d, lanes)
-        y0, y2 = self._combined([a, c], lanes)
-        return [y0, y1, y2, y3]
-
-    def _odd(self, xs: list[Number], lanes: int) -> list[Number]:
-        """Of an odd count r: results j and r - j share their sums."""
-        r = len(xs)
-        half = range(1, r // 2 + 1)
-        sums = [self._two("fadd", xs[k], xs[r - k], lanes) for k in half]
-        gaps = [self._two("fsub", xs[k], xs[r - k], lanes) for k in half]
-        total = xs[0]
-        for pair in sums:
-            total = self._two("fadd", total, pair, lanes)
-        found = [total] * r
-        for j in half:
-            roots = roots_of_unity(j * np.array(half), r)
-            even = self._weighted([xs[0], *sums], [1.0, *roots.real], lanes)
-            odd = self._weighted(gaps, [*roots.imag], lanes)
-            found[j], found[r - j] = self._sides(even, odd, lanes)
-        return found
-
-    def _weighted(self, xs: list[Number], weights: list[float], lanes: int) -> Number:
-        """A weighted sum."""
-        t = self.t
-        first = t.splat(t.constant(weights[0]), lanes)
-        re, im = (
-            part if weights[0] == 1.0 else t.two("fmul", part, first, lanes) for part in xs[0]
-        )
-        for x, weight in zip(xs[1:], weights[1:], strict=True):
-            w = t.splat(t.constant(weight), lanes)
-            re, im = t.fused(x[0], w, re, lanes), t.fused(x[1], w, im, lanes)
-        return re, im
