@@ -21,6 +21,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     FIELD,
     KIND_ASSIGN,
     KIND_CONVOLUTION,
+    KIND_DET,
     KIND_FACTOR,
     KIND_JOIN,
     KIND_MATMUL,
@@ -103,9 +104,7 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         return _convolved(op, arrays, result, params)
     if op.sweep == KIND_WINDOWS:
         return _windowed(op, arrays[0], result, params["windows"])
-    if kind is F4:
-        return None
-    if op.sweep == KIND_SOLVE or op.sweep == KIND_SLOGDET:
+    if op.sweep == KIND_SOLVE or op.sweep == KIND_SLOGDET or op.sweep == KIND_DET:
         return _system(arrays[0], arrays[1] if op.sweep == KIND_SOLVE else None)
     if op.sweep == KIND_FACTOR:
         return _factored(op, arrays, result, params)

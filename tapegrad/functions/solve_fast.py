@@ -16,8 +16,8 @@ from tapegrad.ops import solve as ops
 from tapegrad.ops.quiet_errstate import quietly
 from tapegrad.ops.shape import squeeze, unsqueeze
 from tapegrad.tape.shape_table import LARGE
-from tapegrad.tape.tape import DTYPE_BITS, GENERAL, MODE_FAST, SAVES, Tape, current
-from tapegrad.tensor import F8, Tensor, placed, wrap
+from tapegrad.tape.tape import DTYPE_BITS, MODE_FAST, SAVES, Tape, current
+from tapegrad.tensor import Tensor, placed, wrap
 
 
 def solve(a: Any, b: Any) -> Tensor | None:
@@ -44,8 +44,7 @@ def solve(a: Any, b: Any) -> Tensor | None:
     specs = ((x.shape, dtype), (columns, dtype))
     kept = (r[:, None] if vector else r) if p else None
     entry: Any = (x, None, kept, ({}, specs))
-    word, aux = (_SOLVED, n | columns[1] << 20) if dtype is F8 else (_SOLVED | GENERAL, 0)
-    token = tape.append(word | bits, (p, q), columns, aux, entry, (a, b))
+    token = tape.append(_SOLVED | bits, (p, q), columns, n | columns[1] << 20, entry, (a, b))
     if vector:
         token = tape.append(_SQUEEZED | bits, (token,), shape, 0, _view(_LAST, r[:, None]))
     return placed(r, tape, token)

@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.sweep.sweep_abi import KIND_SLOGDET
+from tapegrad.kernels.sweep.sweep_abi import KIND_DET, KIND_SLOGDET
 from tapegrad.ops.complex_parts import complex_, conjugate, imag, real
 from tapegrad.ops.core import ANALYTIC, OWN, Op, custom
 from tapegrad.ops.elementwise import is_complex, strong
+from tapegrad.ops.large import large
 from tapegrad.ops.linalg import adjoint, as_columns, product, transposed
 from tapegrad.ops.lu_factors import Factors, kept
 from tapegrad.ops.quiet_errstate import quietly
 from tapegrad.ops.reduce import others_prod
 from tapegrad.ops.reduce import sum as sum_
 from tapegrad.ops.shape import getitem
-from tapegrad.ops.solve import DOUBLE, LinAlgError, inv, loops, singular_values
+from tapegrad.ops.solve import BATCH, DOUBLE, LinAlgError, inv, loops, singular_values
 
 
 def _times(scalar: Any, matrix: Any) -> Any:
@@ -128,9 +129,9 @@ def _logdet_slope(x: Any, *, factors: Factors | None = None) -> Any:
 
 
 # fmt: off
-det: Op = custom("det", _det, complex=ANALYTIC,
+det: Op = custom("det", large("small_systems.determinants", _det, BATCH), complex=ANALYTIC,
                  x=lambda g, x, factors: _times(g, cofactor(x, **kept(factors))),
-                 grad_name="LinalgDet", lapack=True)
+                 grad_name="LinalgDet", lapack=True, sweep=KIND_DET)
 cofactor: Op = custom("cofactor", _cofactor, complex=ANALYTIC, x=lambda g, x: cofactor_slope(g, x),
                       grad_name="LinalgDetBackward", lapack=True)
 cofactor_slope: Op = custom("cofactor_slope", _cofactor_slope, complex=ANALYTIC,

@@ -16,6 +16,7 @@ import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import KIND_FACTOR, KIND_SOLVE, SYSTEM
 from tapegrad.ops.core import ANALYTIC, OWN, Op, custom
+from tapegrad.ops.large import large
 from tapegrad.ops.linalg import adjoint, product, transposed
 from tapegrad.ops.lu_factors import Factors, kept
 from tapegrad.ops.quiet_errstate import quietly
@@ -219,11 +220,13 @@ def _expm_vjp(g: Any, x: Any) -> Any:
     return getitem(whole, index=(..., slice(0, n), slice(n, 2 * n)))
 
 
+BATCH = 256  # elements of a batch from which a loop of the library's own pays for its call
+
 # fmt: off
-inv: Op = custom("inv", _inv, complex=ANALYTIC, x=inv_vjp, grad_name="LinalgInvEx", lapack=True,
-               sweep=KIND_FACTOR)
+inv: Op = custom("inv", large("small_systems.inverses", _inv, BATCH), complex=ANALYTIC, x=inv_vjp,
+               grad_name="LinalgInvEx", lapack=True, sweep=KIND_FACTOR)
 solve: Op = custom(
-    "solve", _solve, complex=ANALYTIC,
+    "solve", large("small_systems.solutions", _solve, BATCH), complex=ANALYTIC,
     a=lambda g, a, y, factors: -product(_transpose_solved(a, g, factors), transposed(y)),
     b=lambda g, a, factors: _transpose_solved(a, g, factors),
     grad_name="LinalgSolveEx", lapack=True, sweep=KIND_SOLVE,

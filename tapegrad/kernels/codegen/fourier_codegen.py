@@ -12,29 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.llvm.function_builder import FunctionBuilder
-from tapegrad.kernels import build
 from tapegrad.kernels.codegen.butterflies import Number, combined, twiddled
+from tapegrad.kernels.codegen.vector_function import VectorFunction
 from tapegrad.kernels.fourier_abi import FINE_BITS
 
-WORDS = 8  # arguments
 
-
-def lanes(dtype: np.dtype[Any]) -> int:
-    """The elements of the widest vector."""
-    avx512 = build.binding().get_host_cpu_features().get("avx512f")
-    return (64 if avx512 else 32) // dtype.itemsize
-
-
-class _Loop:
-    """A function of words under construction, whose loops go over vectors."""
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.t, self.lanes, self.itemsize = FunctionBuilder(dtype), lanes(dtype), dtype.itemsize
-
-    def pointer(self, word: int) -> str:
-        """The argument that is an address."""
-        return self.t.emit(f"inttoptr i64 %w{word} to ptr")
+class _Loop(VectorFunction):
+    """A function under construction, whose vectors are planes of numbers or pairs of parts."""
 
     def planes(self, re: str, gap: str) -> Number:
         """Where real and imaginary parts stand, so many bytes apart."""
@@ -51,10 +35,6 @@ class _Loop:
         """Vectors into both planes."""
         for part, plane in zip(y, planes, strict=True):
             self.t.write(part, self.t.at(plane, index), self.lanes)
-
-    def two(self, name: str, a: str, b: str) -> str:
-        """A vector operation."""
-        return self.t.two(name, a, b, self.lanes)
 
     def chosen(self, a: str, b: str, places: Sequence[int], width: int) -> str:
         """Elements of two vectors of some width."""
@@ -82,14 +62,6 @@ class _Loop:
             pairs = zip(rows[: n // 2], rows[n // 2 :], strict=True)
             rows = [self.chosen(a, b, half, n) for a, b in pairs for half in halves]
         return rows
-
-    def text(self) -> str:
-        """The whole."""
-        words = ", ".join(f"i64 %w{k}" for k in range(WORDS))
-        return "\n".join([
-            f"define i64 @{build.SYMBOL}({words}) nounwind {{", "start:", *self.t.head,
-            *self.t.lines, "ret i64 0", "}", *sorted(self.t.declared),
-        ])  # fmt: skip
 
 
 def butterfly_pass(radix: int, dtype: np.dtype[Any], *, last: bool) -> str:

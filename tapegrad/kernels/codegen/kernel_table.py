@@ -20,6 +20,7 @@ from tapegrad.kernels.codegen import axis_codegen, rule_codegen
 from tapegrad.kernels.sweep.sweep_abi import (
     KIND_AXIS,
     KIND_CONVOLUTION,
+    KIND_DET,
     KIND_FACTOR,
     KIND_JOIN,
     KIND_PICK,
@@ -91,6 +92,7 @@ _SWEEP_MODULES = {
     **dict.fromkeys(range(KIND_PICK, KIND_TRIANGLE + 1), ("placed", "index_adjoints")),
     KIND_SOLVE: ("system", "solve_adjoints"),
     KIND_SLOGDET: ("system", "solve_adjoints"),
+    KIND_DET: ("system", "solve_adjoints"),
     KIND_CONVOLUTION: ("convolved", "convolution_adjoints"),
     KIND_WINDOWS: ("windowed", "window_adjoints"),
 }

@@ -18,6 +18,7 @@ import numpy as np
 from tapegrad.kernels import build
 from tapegrad.kernels.codegen import fourier_codegen as codegen
 from tapegrad.kernels.codegen import kernel_table
+from tapegrad.kernels.codegen.vector_function import lanes as lanes_of
 from tapegrad.kernels.fourier_abi import (
     FINE_BITS,
     MIDDLE,
@@ -85,7 +86,7 @@ def factors_between(n: int, dtype: np.dtype[Any]) -> list[np.ndarray]:
 @lru_cache(64)
 def looked_up(whole: int, size: int, width: int, dtype: np.dtype[Any]) -> list[np.ndarray]:
     """Roots of unity: for the lines of a block, and a fine and a coarse table of all powers."""
-    count = codegen.lanes(dtype)
+    count = lanes_of(dtype)
     places = roots_of_unity(-np.outer(np.arange(size), np.arange(width)), whole)
     vectors = np.stack([places.real, places.imag]).reshape(2, -1, count).swapaxes(0, 1)
     powers = np.arange(1 << FINE_BITS), np.arange((whole >> FINE_BITS) + 1) << FINE_BITS
@@ -115,7 +116,7 @@ class _Stages:
         whole: int = 0, last: bool = False, paired: str = "",
     ) -> None:  # fmt: skip
         """The transforms of so many lines; `paired` says that they are real at one end."""
-        dtype, itemsize, lanes = self.dtype, self.dtype.itemsize, codegen.lanes(self.dtype)
+        dtype, itemsize, lanes = self.dtype, self.dtype.itemsize, lanes_of(self.dtype)
         group = source["run"] if source["run"] >= lanes else lines
         twice = 2 if paired else 1
         far = max(source["step"], target["step"]) * itemsize >= FAR
@@ -160,7 +161,7 @@ class _Stages:
             kernel_at = kernel("rows", self.dtype, given["parts"], stores=stores)
         elif whole and given["step"] == 1:
             kernel_at = kernel("tiles", self.dtype, given["parts"], stores=stores)
-            tile = codegen.lanes(self.dtype)
+            tile = lanes_of(self.dtype)
         return Lines.words(**given, kernel=kernel_at, tile=tile)
 
     def along(

@@ -417,7 +417,7 @@ def sweep(frame):
         itemsize = 4 if (record[WORD] >> DTYPE_SHIFT) & 1 else 8
         if kind >= KIND_SOLVE:
             kernel = i8(frame.kernels)[kernel_at(record[WORD], 0, 0)]
-            if not call8(kernel, address(frame), index, kind, cell & ~1, 0, 0, 0, 0):
+            if not call8(kernel, address(frame), index, kind, cell & ~1, itemsize, 0, 0, 0):
                 frame.cursor = index
                 return WANTS_PYTHON
         else:

@@ -9,9 +9,9 @@ such records need not wait for them.
 
 from tapegrad.kernels.flags import helper, typed
 from tapegrad.kernels.memory import f8, i8
-from tapegrad.kernels.sweep.arena import all_finite, data, give_back, saved, take, wanted
+from tapegrad.kernels.sweep.arena import all_finite, data, give_back, saved, take, wanted, widened
 from tapegrad.kernels.sweep.reachability import input_at
-from tapegrad.kernels.sweep.solve_adjoints import add_matrices, row_and_column
+from tapegrad.kernels.sweep.solve_adjoints import add_matrices, as_doubles, row_and_column
 from tapegrad.kernels.sweep.sweep_abi import (
     FACTOR_BATCH,
     FACTOR_COLUMNS,
@@ -194,7 +194,7 @@ def of_lu(g, y, out, room, m, n):
 
 
 @helper
-def hand_on(frame_at, index, g, rule):
+def hand_on(frame_at, index, g, rule, itemsize):
     """Hand on the adjoint of a record of one input; 0, and nothing, if its rule has to."""
     frame = SweepFrame(frame_at)
     record = i8(frame.records + index * FIELDS * 8)
@@ -204,51 +204,56 @@ def hand_on(frame_at, index, g, rule):
     aux = record[AUX]
     m, n = (aux >> FACTOR_ROWS) & SIDE, (aux >> FACTOR_COLUMNS) & SIDE
     batch = aux >> FACTOR_BATCH
-    step = i8(frame.sizes)[record[SHAPE]] // batch * 8
-    y = data(frame, saved(frame, index, 1))
+    size = i8(frame.sizes)[record[SHAPE]]
+    step, y = size // batch * 8, data(frame, saved(frame, index, 1))
+    if itemsize == 4:
+        g, y = widened(frame, g, 1, size, 0, 1), widened(frame, y, 1, size, 0, 1)
     count = batch * m * n
     out, room = take(frame, count * 8), take(frame, 4 * SQUARE)
     for i in range(batch):
         rule(g + i * step, y + i * step, out + i * m * n * 8, room, m, n)
     good = all_finite(out, n, 1, batch * m, n)
     if good:
-        add_matrices(frame, code, out, count)
+        add_matrices(frame, code, out, count, itemsize)
     give_back(frame, out, count * 8)
     give_back(frame, room, 4 * SQUARE)
+    if itemsize == 4:
+        give_back(frame, g, size * 8)
+        give_back(frame, y, size * 8)
     return 1 if good else 0
 
 
-def inv_adjoint(frame_at, index, kind, g, p4, p5, p6, p7):
+def inv_adjoint(frame_at, index, kind, g, itemsize, p5, p6, p7):
     """Of an inverse."""
-    return hand_on(frame_at, index, g, of_inverse)
+    return hand_on(frame_at, index, g, of_inverse, itemsize)
 
 
-def cholesky_adjoint(frame_at, index, kind, g, p4, p5, p6, p7):
+def cholesky_adjoint(frame_at, index, kind, g, itemsize, p5, p6, p7):
     """Of Cholesky's factor."""
-    return hand_on(frame_at, index, g, of_cholesky)
+    return hand_on(frame_at, index, g, of_cholesky, itemsize)
 
 
-def qr_adjoint(frame_at, index, kind, g, p4, p5, p6, p7):
+def qr_adjoint(frame_at, index, kind, g, itemsize, p5, p6, p7):
     """Of an orthogonal and a triangular factor."""
-    return hand_on(frame_at, index, g, of_qr)
+    return hand_on(frame_at, index, g, of_qr, itemsize)
 
 
-def eigh_adjoint(frame_at, index, kind, g, p4, p5, p6, p7):
+def eigh_adjoint(frame_at, index, kind, g, itemsize, p5, p6, p7):
     """Of the eigenvalues and eigenvectors of symmetric matrices."""
-    return hand_on(frame_at, index, g, of_eigh)
+    return hand_on(frame_at, index, g, of_eigh, itemsize)
 
 
-def svd_adjoint(frame_at, index, kind, g, p4, p5, p6, p7):
+def svd_adjoint(frame_at, index, kind, g, itemsize, p5, p6, p7):
     """Of singular values and vectors."""
-    return hand_on(frame_at, index, g, of_svd)
+    return hand_on(frame_at, index, g, of_svd, itemsize)
 
 
-def lu_adjoint(frame_at, index, kind, g, p4, p5, p6, p7):
+def lu_adjoint(frame_at, index, kind, g, itemsize, p5, p6, p7):
     """Of the factors of elimination, of square matrices."""
-    return hand_on(frame_at, index, g, of_lu)
+    return hand_on(frame_at, index, g, of_lu, itemsize)
 
 
-def solve_triangular_adjoint(frame_at, index, kind, g, p4, p5, p6, p7):
+def solve_triangular_adjoint(frame_at, index, kind, g, itemsize, p5, p6, p7):
     """Of the solutions of triangular systems: x = inv(at) g to b, a triangle of -x yt to a."""
     frame = SweepFrame(frame_at)
     record = i8(frame.records + index * FIELDS * 8)
@@ -258,19 +263,22 @@ def solve_triangular_adjoint(frame_at, index, kind, g, p4, p5, p6, p7):
     upper, unit = (aux >> FACTOR_FLAGS) & 1, (aux >> FACTOR_FLAGS >> 1) & 1
     header = saved(frame, index, 0)
     a, y = data(frame, header), data(frame, saved(frame, index, 2))
-    s0, s1 = row_and_column(frame, header)
-    count = batch * n * cols
-    right = take(frame, count * 8)
-    found, source = f8(right), f8(g)
-    for i in range(count):
-        found[i] = source[i]
+    s0, s1 = row_and_column(frame, header, itemsize)
+    count, matrices = batch * n * cols, batch * n * n
+    right = as_doubles(frame, g, 1, count, 0, 1, itemsize)
+    if itemsize == 4:
+        y = widened(frame, y, 1, count, 0, 1)
+        if batch == 1:
+            a, s0, s1 = widened(frame, a, n, n, s0, s1), n, 1
+        else:  # matrices of a batch lie one after the other
+            a = widened(frame, a, 1, matrices, 0, 1)
     for i in range(batch):
         at = right + i * n * cols * 8
         substitute(a + i * n * n * 8, s1, s0, n, at, cols, 1, cols, 1 - upper, unit)
     good = all_finite(right, cols, 1, batch * n, cols)
     code = input_at(frame, record, 0)
     if good and wanted(frame, code):
-        out = take(frame, batch * n * n * 8)
+        out = take(frame, matrices * 8)
         for i in range(batch):
             at, here = i * n * cols * 8, f8(out + i * n * n * 8)
             times(out + i * n * n * 8, right + at, cols, 1, y + at, 1, cols, n, cols, n)
@@ -283,10 +291,13 @@ def solve_triangular_adjoint(frame_at, index, kind, g, p4, p5, p6, p7):
                         here[r * n + c] = 0.0
         good = all_finite(out, n, 1, batch * n, n)
         if good:
-            add_matrices(frame, code, out, batch * n * n)
-        give_back(frame, out, batch * n * n * 8)
+            add_matrices(frame, code, out, matrices, itemsize)
+        give_back(frame, out, matrices * 8)
     code = input_at(frame, record, 1)
     if good and wanted(frame, code):
-        add_matrices(frame, code, right, count)
+        add_matrices(frame, code, right, count, itemsize)
     give_back(frame, right, count * 8)
+    if itemsize == 4:
+        give_back(frame, y, count * 8)
+        give_back(frame, a, matrices * 8)
     return 1 if good else 0

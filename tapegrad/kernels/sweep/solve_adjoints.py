@@ -7,7 +7,7 @@ kernel: graphs that have no such records need not wait for it.
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import f8, i4, i8
+from tapegrad.kernels.memory import f4, f8, i4, i8
 from tapegrad.kernels.sweep.arena import (
     all_finite,
     cell_of,
@@ -17,9 +17,10 @@ from tapegrad.kernels.sweep.arena import (
     stride,
     take,
     wanted,
+    widened,
 )
 from tapegrad.kernels.sweep.reachability import input_at
-from tapegrad.kernels.sweep.sweep_abi import KIND_SOLVE, SweepFrame
+from tapegrad.kernels.sweep.sweep_abi import KIND_SLOGDET, KIND_SOLVE, SweepFrame
 from tapegrad.kernels.sweep.view_adjoints import clear
 from tapegrad.tape.tape import AUX, FIELDS
 
@@ -36,16 +37,20 @@ def swap(at, cols, r, s):
 
 @typed
 def eliminate(matrix_at, n, right_at, cols):
-    """Solve in place, both matrices by rows; False where a pivot is zero or no number."""
-    matrix, right = f8(matrix_at), f8(right_at)
+    """Solve in place, both matrices by rows; 0 where a pivot is zero or no number.
+
+    Else it is the sign of the permutation of rows.
+    """
+    matrix, right, sign = f8(matrix_at), f8(right_at), 1
     for c in range(n):
         pivot = c
         for r in range(c + 1, n):
             if abs(matrix[r * n + c]) > abs(matrix[pivot * n + c]):
                 pivot = r
         if not abs(matrix[pivot * n + c]) > 0.0:
-            return False
+            return 0
         if pivot != c:
+            sign = -sign
             swap(matrix_at, n, c, pivot)
             swap(right_at, cols, c, pivot)
         for r in range(c + 1, n):
@@ -60,93 +65,106 @@ def eliminate(matrix_at, n, right_at, cols):
             for k in range(r + 1, n):
                 left -= matrix[r * n + k] * right[k * cols + j]
             right[r * cols + j] = left / matrix[r * n + r]
-    return True
+    return sign
 
 
 @typed
-def row_and_column(frame, header):
+def row_and_column(frame, header, itemsize):
     """How far the rows and the columns of kept matrices are apart, in elements."""
-    first = i4(header + frame.array_strides - 16)[0] - 2
-    return stride(header, frame, first, 3), stride(header, frame, first + 1, 3)
+    first, shift = i4(header + frame.array_strides - 16)[0] - 2, 2 if itemsize == 4 else 3
+    return stride(header, frame, first, shift), stride(header, frame, first + 1, shift)
 
 
 @typed
-def turned(frame, header, item, n, right, cols):
-    """Solve with the transpose of one of several kept matrices, in place; whether it is finite."""
-    at = take(frame, n * n * 8)
-    matrix, source = f8(at), f8(data(frame, header) + item * n * n * 8)
-    s0, s1 = row_and_column(frame, header)
+def as_doubles(frame, at, rows, cols, s0, s1, itemsize):
+    """A buffer with the numbers of a matrix as doubles, row after row."""
+    if itemsize == 4:
+        return widened(frame, at, rows, cols, s0, s1)
+    room = take(frame, rows * cols * 8)
+    source, target = f8(at), f8(room)
+    for i in range(rows):
+        for j in range(cols):
+            target[i * cols + j] = source[i * s0 + j * s1]
+    return room
+
+
+@typed
+def turned(frame, header, item, n, right, cols, itemsize):
+    """Solve with the transpose of one of several kept matrices, in place; 0: it is not finite.
+
+    Else it is the determinant.
+    """
+    s0, s1 = row_and_column(frame, header, itemsize)
+    at = as_doubles(frame, data(frame, header) + item * n * n * itemsize, n, n, s1, s0, itemsize)
+    determinant, matrix = 1.0 * eliminate(at, n, right, cols), f8(at)
     for i in range(n):
-        for j in range(n):
-            matrix[i * n + j] = source[j * s0 + i * s1]
-    good = eliminate(at, n, right, cols)
+        determinant *= matrix[i * n + i]
     give_back(frame, at, n * n * 8)
-    return good and all_finite(right, cols, 1, n, cols)
+    return determinant if all_finite(right, cols, 1, n, cols) else 0.0
 
 
 @typed
-def room_for(frame, code, nbytes):
-    """Where the adjoint of an input stands: zeros, if nothing has been added to it yet."""
+def add_matrices(frame, code, found, count, itemsize):
+    """Add so many doubles to the adjoint of an input."""
     cell = i8(cell_of(frame, code))
     if cell[0] == 0:
-        cell[0] = take(frame, nbytes)
-        clear(cell[0], nbytes)
-    return cell[0] & ~1
+        cell[0] = take(frame, count * itemsize)
+        clear(cell[0], count * itemsize)
+    out, more, single = f8(cell[0] & ~1), f8(found), f4(cell[0] & ~1)
+    if itemsize == 4:
+        for i in range(count):
+            single[i] += more[i]
+    else:
+        for i in range(count):
+            out[i] += more[i]
 
 
 @typed
-def add_matrices(frame, code, found, count):
-    """Add so many numbers to the adjoint of an input."""
-    out, more = f8(room_for(frame, code, count * 8)), f8(found)
-    for i in range(count):
-        out[i] += more[i]
-
-
-@typed
-def solution(frame, record, index, g):
+def solution(frame, record, index, g, itemsize):
     """Hand on the adjoint of ``solve(a, b)``: x = a^-T g to b, -x y^T to a."""
     aux = record[AUX]
     n, cols, batch = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, (aux >> 40) + 1
     count = batch * n * cols
-    right = take(frame, count * 8)
-    x, adjoint = f8(right), f8(g)
-    for i in range(count):
-        x[i] = adjoint[i]
+    right = as_doubles(frame, g, 1, count, 0, 1, itemsize)
     a, header, good = saved(frame, index, 0), saved(frame, index, 2), True
     for item in range(batch):
         at = right + item * n * cols * 8
-        good = good and turned(frame, a, item, n, at, cols)
+        good = good and turned(frame, a, item, n, at, cols, itemsize) != 0.0
     code = input_at(frame, record, 0)
     if good and wanted(frame, code):
-        s0, s1 = row_and_column(frame, header)
+        s0, s1 = row_and_column(frame, header, itemsize)
+        whole = take(frame, batch * n * n * 8)
         for item in range(batch):
-            good = good and all_finite(data(frame, header) + item * n * cols * 8, s0, s1, n, cols)
+            at = data(frame, header) + item * n * cols * itemsize
+            at = as_doubles(frame, at, n, cols, s0, s1, itemsize)
+            good = good and all_finite(at, cols, 1, n, cols)
+            y, x, out = f8(at), f8(right + item * n * cols * 8), f8(whole + item * n * n * 8)
+            for i in range(n):
+                for j in range(n):
+                    total = 0.0
+                    for c in range(cols):
+                        total += x[i * cols + c] * y[j * cols + c]
+                    out[i * n + j] = -total
+            give_back(frame, at, n * cols * 8)
         if good:
-            whole = room_for(frame, code, batch * n * n * 8)
-            for item in range(batch):
-                y = f8(data(frame, header) + item * n * cols * 8)
-                x, out = f8(right + item * n * cols * 8), f8(whole + item * n * n * 8)
-                for i in range(n):
-                    for j in range(n):
-                        total = 0.0
-                        for c in range(cols):
-                            total += x[i * cols + c] * y[j * s0 + c * s1]
-                        out[i * n + j] -= total
+            add_matrices(frame, code, whole, batch * n * n, itemsize)
+        give_back(frame, whole, batch * n * n * 8)
     code = input_at(frame, record, 1)
     if good and wanted(frame, code):
-        add_matrices(frame, code, right, count)
+        add_matrices(frame, code, right, count, itemsize)
     give_back(frame, right, count * 8)
     return good
 
 
 @typed
-def logarithm(frame, record, index, g):
-    """Hand on the adjoint of the logarithm of a determinant, the second of two: times a^-T."""
+def determinant(frame, record, index, g, itemsize, is_logarithm):
+    """Hand on the adjoint of a determinant, or of its logarithm, the second of two: times a^-T."""
     aux, code = record[AUX], input_at(frame, record, 0)
     n, batch = aux & 0xFFFFF, (aux >> 40) + 1
     if not wanted(frame, code):
         return True
     right = take(frame, batch * n * n * 8)
+    weights = as_doubles(frame, g, 1, 2 * batch if is_logarithm else batch, 0, 1, itemsize)
     a, good = saved(frame, index, 0), True
     for item in range(batch):
         at = right + item * n * n * 8
@@ -154,21 +172,23 @@ def logarithm(frame, record, index, g):
         for i in range(n):
             for j in range(n):
                 x[i * n + j] = 1.0 if i == j else 0.0
-        good = good and turned(frame, a, item, n, at, n)
+        size = turned(frame, a, item, n, at, n, itemsize)
+        good = good and size != 0.0
+        weight = f8(weights)[2 * item + 1] if is_logarithm else f8(weights)[item] * size
+        for i in range(n * n):
+            x[i] *= weight
+        good = good and all_finite(at, n, 1, n, n)
     if good:
-        out, x = f8(room_for(frame, code, batch * n * n * 8)), f8(right)
-        for item in range(batch):
-            weight = f8(g)[2 * item + 1]
-            for i in range(item * n * n, (item + 1) * n * n):
-                out[i] += weight * x[i]
+        add_matrices(frame, code, right, batch * n * n, itemsize)
+    give_back(frame, weights, (2 * batch if is_logarithm else batch) * 8)
     give_back(frame, right, batch * n * n * 8)
     return good
 
 
-def system(frame_at, index, kind, g, p4, p5, p6, p7):
+def system(frame_at, index, kind, g, itemsize, p5, p6, p7):
     """Hand on the adjoint of one record; 0, with nothing handed on, if the rule has to."""
     frame = SweepFrame(frame_at)
     record = i8(frame.records + index * FIELDS * 8)
     if kind == KIND_SOLVE:
-        return 1 if solution(frame, record, index, g) else 0
-    return 1 if logarithm(frame, record, index, g) else 0
+        return 1 if solution(frame, record, index, g, itemsize) else 0
+    return 1 if determinant(frame, record, index, g, itemsize, kind == KIND_SLOGDET) else 0

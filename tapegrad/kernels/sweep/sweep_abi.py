@@ -99,8 +99,8 @@ LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends 
 (
     KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_AXIS,
     KIND_PICK, KIND_SELECT, KIND_PUT, KIND_MASK, KIND_ASSIGN, KIND_TRIANGLE,
-    KIND_SOLVE, KIND_SLOGDET, KIND_FACTOR, KIND_CONVOLUTION, KIND_WINDOWS, KIND_CALL,
-) = range(4, 22)  # fmt: skip
+    KIND_SOLVE, KIND_SLOGDET, KIND_DET, KIND_FACTOR, KIND_CONVOLUTION, KIND_WINDOWS, KIND_CALL,
+) = range(4, 23)  # fmt: skip
 
 SINGLE = 1 << DTYPE_SHIFT  # in the word of a record: float32
 FIELD = 15  # bits of a number in AUX where that holds several

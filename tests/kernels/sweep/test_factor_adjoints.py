@@ -13,12 +13,17 @@ L = tg.linalg
 TALL, WIDE, SQUARE = (5, 3), (3, 5), (4, 4)
 
 
+def eye(n, x):
+    """The unit matrix, of the type of another one."""
+    return tg.eye(n, dtype=x.dtype)
+
+
 def positive(x):
-    return x @ x.mT + np.eye(x.shape[-1])
+    return x @ x.mT + eye(x.shape[-1], x)
 
 
 FUNCTIONS = {
-    "inv": (SQUARE, lambda x: [L.inv(x + 3 * np.eye(4))]),
+    "inv": (SQUARE, lambda x: [L.inv(x + 3 * eye(4, x))]),
     "cholesky": (SQUARE, lambda x: [L.cholesky(positive(x))]),
     "cholesky of the other side": (SQUARE, lambda x: [L.cholesky(positive(x), upper=True)]),
     "eigh": (SQUARE, lambda x: list(L.eigh(positive(x)))),
@@ -32,19 +37,20 @@ FUNCTIONS = {
     "svdvals": (WIDE, lambda x: [L.svdvals(x)]),
     "lu": (SQUARE, lambda x: list(L.lu(x))[1:]),
     "lu of a wide matrix": (WIDE, lambda x: list(L.lu(x))[1:]),
-    "solve": (TALL, lambda x: [L.solve(x[..., :3, :] + 2 * np.eye(3), x[..., 3:, :].mT)]),
+    "solve": (TALL, lambda x: [L.solve(x[..., :3, :] + 2 * eye(3, x), x[..., 3:, :].mT)]),
     "solve with one right side": (
         TALL,
-        lambda x: [L.solve(x[..., :3, :] + 2 * np.eye(3), x.flatten()[:3, None])],
+        lambda x: [L.solve(x[..., :3, :] + 2 * eye(3, x), x.flatten()[:3, None])],
     ),
-    "cholesky_solve": (SQUARE, lambda x: [tg.cholesky_solve(x, x + 3 * np.eye(4))]),
+    "cholesky_solve": (SQUARE, lambda x: [tg.cholesky_solve(x, x + 3 * eye(4, x))]),
     "slogdet": (SQUARE, lambda x: [L.slogdet(x)[1]]),
+    "det": (SQUARE, lambda x: [L.det(x)]),
 } | {
     f"solve_triangular, upper={upper}, unitriangular={unit}": (
         TALL,
         lambda x, upper=upper, unit=unit: [
             L.solve_triangular(
-                x[..., :3, :] + 2 * np.eye(3), x[..., 3:, :].mT, upper=upper, unitriangular=unit
+                x[..., :3, :] + 2 * eye(3, x), x[..., 3:, :].mT, upper=upper, unitriangular=unit
             )
         ],
     )
@@ -76,6 +82,30 @@ def test_small_matrices_need_no_python(name, monkeypatch):
     first = g(x)  # loads kernels
     monkeypatch.setattr(Sweep, "_step", None)
     np.testing.assert_array_equal(g(x), first)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)], ids=str)
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if "wide" not in n and "one" not in n])
+def test_float32_is_computed_in_double_precision(name, batch, monkeypatch):
+    shape, function = FUNCTIONS[name]
+    x = np.random.default_rng(2).standard_normal((*batch, *shape)).astype(np.float32)
+    g = tg.grad(lambda x: sum(y.sum() for y in function(x)))
+    expected = g(x.astype(float))
+    if not batch:
+        g(x)  # loads kernels
+        monkeypatch.setattr(Sweep, "_step", None)
+    found = g(x)
+    assert found.dtype == np.float32
+    # Gradients of factors of near matrices see the rounding of the factors enlarged.
+    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+
+
+def test_determinants_of_singular_matrices_are_left_to_the_rule():
+    def build():
+        x = tg.tensor(np.outer([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]), requires_grad=True)
+        return (L.det(x) * 2 + L.det(x[:2, :2] * np.array([1e-200, 1e-200]))).sum(), [x]
+
+    both(build)
 
 
 @pytest.mark.parametrize("n", [31, 33, 70])
