@@ -1,12 +1,10 @@
-"""Adjoints of matrix products too large for the compiled sweep, by BLAS directly.
+"""Adjoints of matrix products that the compiled sweep leaves, large or complex, by BLAS directly.
 
 The rule in `ops.linalg` does the same for any number of dimensions; for matrices and vectors this
 step saves its views.
 """
 
 from __future__ import annotations
-
-from math import isnan
 
 import numpy as np
 
@@ -18,8 +16,6 @@ CODE = matmul.code
 
 def step(adjoints: Adjoints, index: int, g: np.ndarray) -> bool:
     """Hand the adjoint of ``a @ b`` on to matrices and vectors; False: it is another product."""
-    if g.dtype.kind == "c":  # whose operands would have to be conjugated
-        return False
     tape = adjoints.tape
     row = tape.words()[index].tolist()
     entry = tape.keep[index]
@@ -30,9 +26,11 @@ def step(adjoints: Adjoints, index: int, g: np.ndarray) -> bool:
     for code, left in ((row[1], True), (row[2], False)):
         if code and adjoints.wanted(code):
             if left:
-                out = _outer(g, entry[1]) if len(sb) == 1 else _dot(g, entry[1].T)
+                b = entry[1].conj()
+                out = _outer(g, b) if len(sb) == 1 else _dot(g, b.T)
             else:
-                out = _outer(entry[0], g) if len(sa) == 1 else _dot(entry[0].T, g)
+                a = entry[0].conj()
+                out = _outer(a, g) if len(sa) == 1 else _dot(a.T, g)
             if out is None:
                 return False
             found.append((code, out))
@@ -45,7 +43,8 @@ def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     """A product of matrices and vectors; None where it may differ from the strong one."""
     out: np.ndarray = a.dot(b)
     flat = out.ravel()
-    return None if isnan(flat.dot(flat)) else out
+    total = flat.dot(flat)
+    return None if total != total else out
 
 
 def _outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:

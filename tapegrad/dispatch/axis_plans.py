@@ -14,11 +14,14 @@ from tapegrad.dispatch.call_plans import Key, add_plan, call_plan, count_call, p
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.one_operand import run_one
 from tapegrad.dispatch.record_layout import layout_of
+from tapegrad.kernels.sweep.sweep_abi import KIND_MEAN, KIND_SUM
 from tapegrad.native.abi import PASSES, READS_RESULT, ROWS, CallPlan
 from tapegrad.ops import axis_layout
 from tapegrad.ops.core import Op
 from tapegrad.tape.tape import GENERAL
 from tapegrad.tensor import F4, F8, SHORT, Tensor
+
+C16 = np.dtype(np.complex128)
 
 # From the operation and what its function was given: the Tensor and the parameters.
 Arguments = Callable[[Op, Any, Any, bool, Any], tuple[Tensor, dict[str, Any]]]
@@ -40,7 +43,7 @@ def run_axis(
                 return made
     given, params = arguments(op, x, dim, keepdim, other)
     y = run_one(op, given, params)
-    if key is not None and given is x and (x._s != -1 or _large(x)):
+    if key is not None and given is x and (x._s != -1 or _large(x) or _of_pairs(op, x)):
         remember(op, x, y, params, key)
     return y
 
@@ -54,6 +57,22 @@ def run_planned(x: Tensor, key: Key) -> Tensor | None:
 def _large(x: Tensor) -> bool:
     """Whether only its size keeps a Tensor off the fast path."""
     return x._a.dtype in (F8, F4) and x._a.size >= SHORT
+
+
+def _of_pairs(op: Op, x: Tensor) -> bool:
+    """Whether the loop over real numbers adds up real and imaginary parts side by side."""
+    a = x._a
+    return (
+        a.dtype is C16
+        and a.size < SHORT
+        and a.flags.c_contiguous
+        and (op.sweep == KIND_SUM or op.sweep == KIND_MEAN)
+    )
+
+
+def _pairs(x: np.ndarray) -> np.ndarray:
+    """Complex numbers as real and imaginary parts along a last dimension."""
+    return x[..., None].view(F8)
 
 
 def large_key(x: Tensor) -> Key:
@@ -76,8 +95,9 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
     times = count_call(key)
     if (times != call_plans.TIMES and times % call_plans.MANY) or (x._s != -1 and y._s == -1):
         return
+    of_pairs = _of_pairs(op, x)
     layout = layout_of(op, [x._a], y._a, params) or (GENERAL, 0)
-    if x._s == -1:
+    if x._s == -1 and not of_pairs:
         from tapegrad.kernels.large.pass_lists import passes
 
         try:
@@ -89,7 +109,8 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
                 key, _plan(op, x._a, y._a, params, layout, found, loops=PASSES, large=1, loop=None)
             )
         return
-    rows = axis_layout.packed(x._a, y._a, params)
+    arrays = (_pairs(x._a), _pairs(y._a)) if of_pairs else (x._a, y._a)
+    rows = axis_layout.packed(*arrays, params)
     if not rows:
         return
     from tapegrad.kernels.codegen import kernel_table

@@ -57,6 +57,8 @@ def call_plan(
     words: np.ndarray = np.zeros(Plan.SIZE + y.ndim + len(tail), np.int64)
     at, short = address(words), short_of(y)
     tail_at = at + 8 * (Plan.SIZE + y.ndim)
+    for shape, _ in extra[1]:
+        shapes.number(shape)  # of complex operands native code looks up the numbers
     given: dict[str, int | Sequence[int]] = {
         **dict.fromkeys(Plan.fields, 0),
         "itemsize": y.itemsize,

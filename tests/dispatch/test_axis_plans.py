@@ -89,6 +89,17 @@ def test_sums_along_several_dimensions(name, dim, planned, keepdim):
     assert_alike(lambda x: getattr(tapegrad, name)(x, dim, keepdim), x, planned)
 
 
+@pytest.mark.parametrize("dim", [None, 0, -1, (0, 1), ()])
+@pytest.mark.parametrize("how", ["constant", "leaf", "result"])
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_sums_of_complex_numbers(name, how, dim):
+    values = np.random.default_rng(0).standard_normal((2, 3, 5, 2)).view(complex)[..., 0]
+    x = tapegrad.tensor(values, requires_grad=how != "constant")
+    assert_alike(lambda x: getattr(tapegrad, name)(x, dim), x * 1.0 if how == "result" else x)
+    call_plans.plans.clear()
+    assert_alike(lambda x: getattr(tapegrad, name)(x, dim), x.mT, planned=False)
+
+
 def test_a_copy_is_one():
     x = tapegrad.tensor([[1.0, 2.0]])
     for _ in range(3):
