@@ -321,7 +321,7 @@ scatter_add = linear("scatter_add", large("indexed_loops.scatter_add", _on_a_cop
                          _pad_src(gather(g, index, dim=dim), src_spec, index))
 select_rows = linear(
     "index_select",
-    lambda x, index, *, dim: np.take(x, index, dim),
+    large("indexed_loops.select", lambda x, index, *, dim: np.take(x, index, dim)),
     x=lambda g, index, x_spec, dim: unselect(g, index, shape=x_spec.shape, dim=dim), index=SELECTS,
     moves="gather", sweep=KIND_PICK,
 )

@@ -281,6 +281,17 @@ def gather(n, x_at, index_at, out_at, size, flag_at, p6, p7):
     return 0
 
 
+def choose(n, x_at, index_at, out_at, p4, p5, p6, p7):
+    """The elements of x that an index names, which is known to name some."""
+    x, index, out, whole = pointer(x_at), i8(index_at), pointer(out_at), n - n % 4
+    for i in range(0, whole, 4):
+        a, b, c, d = index[i], index[i + 1], index[i + 2], index[i + 3]
+        out[i], out[i + 1], out[i + 2], out[i + 3] = x[a], x[b], x[c], x[d]
+    for i in range(whole, n):
+        out[i] = x[index[i]]
+    return 0
+
+
 @helper
 def begin(size, x_at, out_at):
     """Copy a row, if there is one to be copied."""

@@ -154,11 +154,21 @@ def ungather(g: Array, index: Array, *, shape: tuple[int, ...], dim: int) -> Any
     return _scattered_by("scatter_add", None, np.zeros(shape, g.dtype), index, g, dim)
 
 
-def index(x: Array, *others: Array, plan: Any) -> Any:
-    """Elements of a vector, by an index without negative numbers."""
-    if len(plan) != 1 or len(others) != 1 or not known(x) or not _plain(others[0]):
+def select(x: Array, index: Array, *, dim: int) -> Any:
+    """The same places in each row."""
+    if not known(x) or dim != x.ndim - 1 or index.ndim != 1 or _places(index, x.shape[-1]) is None:
         return None
-    return gather(x, others[0], dim=0) if x.ndim == others[0].ndim == 1 else None
+    n, m, size = len(index), x.shape[-1], x.itemsize
+    out = np.empty((*x.shape[:-1], n), x.dtype)
+    at, by_row = [address(x), address(index), address(out)], [m * size, 0, n * size]
+    launch(loop("choose", x), out.size // n, n, at, by_row, [0, 8, size] if x.ndim == 1 else None)
+    return out
+
+
+def index(x: Array, *others: Array, plan: Any) -> Any:
+    """The same places in each row, by an index without negative numbers."""
+    dim = only_dimension(plan, x.ndim) if known(x) else None
+    return None if dim is None else select(x, others[0], dim=dim)
 
 
 def _add_rows(out: Array, index: Array, src: Array, dim: int) -> Any:
