@@ -36,17 +36,16 @@ def everything() -> Iterator[tuple[str, Callable[[], object]]]:
                     partial(kernel_table.adjoint, op, k, "f8", scalars),
                 )
     for kind in "df":
-        yield "Fourier transforms", partial(_fourier_transforms, kind)
+        yield "Fourier transforms", partial(_loops_in_vectors, "fourier_transforms", kind)
+        yield "small systems of equations", partial(_loops_in_vectors, "small_systems", kind)
     yield from called_by_programs()
 
 
-def _fourier_transforms(kind: str) -> None:
-    """The loops of transforms of one precision."""
+def _loops_in_vectors(module: str, kind: str) -> None:
+    """The loops of a module of `kernels.large`, of one precision."""
     import numpy as np
 
-    from tapegrad.kernels.large import fourier_transforms
-
-    fourier_transforms.compile_ahead(np.dtype(kind))
+    import_module(f"tapegrad.kernels.large.{module}").compile_ahead(np.dtype(kind))
 
 
 def called_by_programs() -> Iterator[tuple[str, Callable[[], object]]]:

@@ -26,6 +26,17 @@ def kernel(dtype: np.dtype[Any]) -> int:
     return build.assemble(elimination_codegen.elimination(dtype))
 
 
+def loop(dtype: np.dtype[Any]) -> Any:
+    """The loop over batches, `elimination_loops.systems`."""
+    return kernel_table.loop("systems", f"f{dtype.itemsize}", "elimination_loops")
+
+
+def compile_ahead(dtype: np.dtype[Any]) -> None:
+    """Compile what batches of one precision need."""
+    loop(dtype)
+    kernel(dtype)
+
+
 def _computed(a: Any, b: Any, cols: int, shape: tuple[int, ...]) -> Any:
     """What the loop makes of a batch; None where it is not the loop's, or a matrix is singular."""
     n, kind = a.shape[-1], a.dtype
