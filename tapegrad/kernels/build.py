@@ -266,18 +266,26 @@ def _reserve(nbytes: int) -> None:
 
 
 def assembled(
-    text: str, level: int = 3, ready: str = "", backwards: bool = False
+    text: str, level: int = 3, ready: str = "", backwards: bool = False, library: str = ""
 ) -> tuple[Any, Any]:
     """The engine of a module given as LLVM text, compiled at most once per machine.
 
     The first of the pair is the engine; the code lives as long as the pair.  At level 0 LLVM
     takes a tenth of the time, optimises nothing, and selects instructions one by one.  At level 1
     it optimises nothing either, but what is used again stays in registers.  `ready` is a module of
-    code that needs no optimising, which the first one calls.  `backwards` says that loops go
-    backwards in it.
+    code that needs no optimising, which the first one calls; `library` one that many modules call,
+    which is compiled by itself, once.  `backwards` says that loops go backwards in the first.
     """
     with _lock:
-        return _loaded(_machine_code(text, level, ready, backwards))
+        codes = [_machine_code(text, level, ready, backwards)]
+        if library:
+            codes.append(_library(library, level))
+        return _loaded(*codes)
+
+
+@cache
+def _library(text: str, level: int) -> bytes:
+    return _machine_code(text, level)
 
 
 def _machine_code(text: str, level: int = 3, ready: str = "", backwards: bool = False) -> bytes:
@@ -427,7 +435,9 @@ def _optimise(module: Any, level: int = 3, backwards: bool = False) -> None:
     """One pass over the whole kernel, which takes half the time of many over its parts."""
     llvm = binding()
 
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    # Level 3 takes a tenth longer over code that goes backwards, for nothing.
+    speed = min(level, 2) if backwards else level
+    options = llvm.create_pipeline_tuning_options(speed_level=speed)
     options.loop_vectorization = True
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(_machine(), options)

@@ -16,7 +16,6 @@ from tapegrad.njit.emitter import LLVM, SIZE
 from tapegrad.njit.forward_sweep import ForwardSweep
 from tapegrad.njit.loop_arrays import LoopArrays, hands_on_arrays
 from tapegrad.njit.reverse_plan import AT_HAND, ReversePlan
-from tapegrad.njit.runtime_text import CHECKPOINTS
 from tapegrad.njit.sweep_frame import FULL, Stack, SweepFrame
 from tapegrad.njit.values import Block, Function, Loop, Value, dominates
 
@@ -90,7 +89,6 @@ class CheckpointedLoop:
         self.start, self.stop = cell("i64"), cell("i64")  # of the segment that is run again
         self.pointers = [(cell("ptr"), cell("i64")) for _ in memory]  # and bytes
         self.outer = {v: cell(v.type) for v in self._read_from_outside()}
-        self.emitter.declared.add(CHECKPOINTS)
 
     def _read_from_outside(self) -> list[Value]:
         """What the loop reads that was computed before it."""

@@ -34,7 +34,7 @@ from tapegrad.njit.outer_vectorization import vectorize_outer_loops
 from tapegrad.njit.parallel_loops import find_parallel_loops
 from tapegrad.njit.reverse_plan import ReversePlan
 from tapegrad.njit.reverse_sweep import ReverseSweep
-from tapegrad.njit.runtime_text import SYMBOLS
+from tapegrad.njit.runtime_text import RUNTIME, SYMBOLS
 from tapegrad.njit.ssa_form import function_of
 from tapegrad.njit.sweep_frame import SweepFrame, Words
 from tapegrad.njit.tabulation import tabulate_functions
@@ -189,7 +189,7 @@ class DerivativeProgram:
         if self.uses_threads:
             _launch_threads()
         scipy_calls.offer(text)
-        self.engine = build.assembled(text, backwards=True)  # which owns the code
+        self.engine = build.assembled(text, backwards=True, library=RUNTIME)  # which owns the code
         address = self.engine[0].get_function_address
         self.address, self.release_address = int(address(SYMBOL)), int(address("release"))
         self.call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, ctypes.c_int64)(

@@ -16,7 +16,7 @@ from tapegrad.compiler.llvm.ssa import Value as Handle
 from tapegrad.compiler.llvm.ssa import literal
 from tapegrad.kernels.codegen.rule_codegen import Symbol
 from tapegrad.njit.partials import Partial
-from tapegrad.njit.runtime_text import BOXES, FETCHING, RUNTIME, adding
+from tapegrad.njit.runtime_text import DECLARATIONS
 from tapegrad.njit.thread_team import Routine, Team
 from tapegrad.njit.three_address_code import Call, Table, Unsupported
 
@@ -334,7 +334,6 @@ class Emitter:
 
     def add_into(self, to: Any, what: Any, count: Any, element: str) -> None:
         """Add numbers in memory to others."""
-        self.declared.add(adding(MEMORY[element], f"add.{element}"))
         self.line(f"call void @add.{element}({to}, {what}, {count})")
 
     # -- variables, arguments and results ----------------------------------------------------
@@ -446,7 +445,6 @@ class Emitter:
 
     def fetch(self, at: Any, count: Any) -> None:
         """Have so many words of a stack fetched."""
-        self.declared.add(FETCHING)
         self.line(f"call void @fetch({at}, {count})")
 
     def free_stacks(self) -> None:
@@ -478,7 +476,6 @@ class Emitter:
             self.line(f"store {x}, {self._word(given, k)}")
         if call.bytes:
             self.has_boxes = True
-            self.declared.add(BOXES)
             size = 8 * call.words + call.bytes
             out = self.current.emit("ptr", f"call ptr @box(ptr %boxes, ptr %left, i64 {size})")
             self.require(self.current.emit("i1", f"icmp ne {out}, null"), full)
@@ -530,7 +527,7 @@ class Emitter:
         body = "\n".join([threads, *lines]).replace("!prof !likely", f"!prof !{_LIKELY}")
         body = body.replace("!prof !unlikely", f"!prof !{_UNLIKELY}")
         return "\n".join([
-            RUNTIME, *self._forgetting(),
+            DECLARATIONS, *self._forgetting(),
             *sorted(self.declared), *self._tables(), self.definitions(used), body,
             'attributes #0 = { nounwind "prefer-vector-width"="512" }', self._metadata(),
         ])  # fmt: skip

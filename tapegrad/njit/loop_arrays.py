@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from tapegrad.njit.emitter import Emitter
 from tapegrad.njit.forward_sweep import ForwardSweep
-from tapegrad.njit.runtime_text import RELEASING
 from tapegrad.njit.sweep_frame import SweepFrame
 from tapegrad.njit.values import Block, Function, Loop
 
@@ -32,7 +31,6 @@ class LoopArrays:
         self.emitter = emitter
         self.any = any(v.op == "alloc" for b in loop.blocks for v in b.instructions)
         self.mark = Emitter.cell(emitter, "ptr")
-        emitter.declared.add(RELEASING)
 
     def begin(self) -> None:
         """Note the newest array: what is made from here on is the loop's."""

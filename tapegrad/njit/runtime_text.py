@@ -1,5 +1,7 @@
 """Memory for compiled sweeps, as LLVM text: arrays, and stacks that grow.
 
+It is a module of its own, which is compiled once: sweeps call its functions.
+
 All of it belongs to one call.  Arrays hang in a list from `%head`; a level is a loop's stack: a
 buffer and its capacity in slots, for columns of eight bytes a slot, one column after another, or
 slot after slot.  `%left` is how many bytes the call may still take.  What stays from call to call
@@ -10,6 +12,8 @@ be taken, and need not grow again.
 Arrays and columns begin at a cache line, so that no vector of theirs lies in two.
 """
 
+import re
+
 RAISED, NO_MEMORY = 1, 2  # what a sweep returns where it does not come to its end
 MOST = 1 << 45  # elements of an array, slots of a stack
 KEPT = 1 << 23  # bytes of a stack that stays
@@ -17,12 +21,11 @@ LINE = 64  # bytes of a cache line
 FETCHED = 1024  # words that are fetched ahead
 SYMBOLS = ("malloc", "calloc", "realloc", "free")
 
-RUNTIME = f"""\
+_STACKS = f"""\
 declare ptr @malloc(i64)
 declare ptr @calloc(i64, i64)
 declare ptr @realloc(ptr, i64)
 declare void @free(ptr)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 
 define internal i1 @charge(ptr %left, i64 %count, i64 %size) alwaysinline {{
@@ -63,13 +66,14 @@ done:
   ret ptr %found
 }}
 
-define internal void @free_aligned(ptr %p) noinline {{
+define void @free_aligned(ptr %p) nounwind {{
   %raw = call ptr @raw(ptr %p)
   call void @free(ptr %raw)
   ret void
 }}
 
-define internal noalias ptr @take(ptr %head, ptr %left, i64 %count, i64 %size, i1 %zero) noinline {{
+define noalias ptr @take(ptr nocapture %head, ptr nocapture %left, i64 %count, i64 %size,
+                         i1 %zero) nounwind {{
   %ok = call i1 @charge(ptr %left, i64 %count, i64 %size)
   br i1 %ok, label %some, label %none
 some:
@@ -100,7 +104,7 @@ none:
   ret ptr null
 }}
 
-define internal i64 @room(i64 %capacity, ptr %left, i64 %need, i64 %columns) noinline cold {{
+define i64 @room(i64 %capacity, ptr nocapture %left, i64 %need, i64 %columns) nounwind cold {{
   %twice = mul i64 %capacity, 2
   %more = icmp ugt i64 %need, %twice
   %least = select i1 %more, i64 %need, i64 %twice
@@ -134,8 +138,8 @@ otherwise:
   ret i64 %slots
 }}
 
-define internal i1 @grow(ptr %level, ptr %kept, ptr %left, i64 %need, i64 %columns,
-                         i64 %blocks) noinline cold {{
+define i1 @grow(ptr nocapture %level, ptr nocapture %kept, ptr nocapture %left, i64 %need,
+                i64 %columns, i64 %blocks) nounwind cold {{
   %capacity.at = getelementptr i64, ptr %level, i64 1
   %capacity = load i64, ptr %capacity.at
   %first = icmp eq i64 %capacity, 0
@@ -217,7 +221,7 @@ none:
   ret i1 false
 }}
 
-define internal void @drop(ptr %kept, i64 %word) noinline {{
+define void @drop(ptr nocapture %kept, i64 %word) nounwind {{
   %old = atomicrmw xchg ptr %kept, i64 %word acq_rel
   %tag = and i64 %old, 1
   %is.stack = icmp eq i64 %tag, 0
@@ -230,7 +234,7 @@ done:
   ret void
 }}
 
-define internal void @keep(ptr %level, ptr %kept, i64 %columns) noinline {{
+define void @keep(ptr nocapture %level, ptr nocapture %kept, i64 %columns) nounwind {{
   %p = load ptr, ptr %level
   %empty = icmp eq ptr %p, null
   br i1 %empty, label %done, label %some
@@ -256,7 +260,7 @@ done:
   ret void
 }}
 
-define void @release(ptr %first) noinline {{
+define void @release(ptr %first) nounwind {{
   br label %head
 head:
   %p = phi ptr [%first, %0], [%next, %body]
@@ -273,8 +277,8 @@ done:
 
 # What sweeps with checkpoints call: how many trips a segment has, for states of `%size` bytes of
 # which half of what is left has to hold all.
-CHECKPOINTS = """\
-define internal i64 @segment(i64 %count, i64 %size, ptr %left) noinline {
+_SEGMENTS = """\
+define i64 @segment(i64 %count, i64 %size, ptr nocapture %left) nounwind {
   br label %head
 head:
   %r = phi i64 [1, %0], [%r1, %head]
@@ -300,10 +304,10 @@ done:
 """
 
 # Has so many words fetched into the cache, as long as they are few.
-FETCHING = f"""\
+_FETCHING = f"""\
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 
-define internal void @fetch(ptr %at, i64 %count) noinline {{
+define void @fetch(ptr nocapture %at, i64 %count) nounwind {{
   %most = icmp ult i64 %count, {FETCHED}
   br i1 %most, label %head, label %done
 head:
@@ -321,8 +325,8 @@ done:
 """
 
 # Frees the newest arrays of the list, back to one of them.
-RELEASING = """\
-define internal void @release_to(ptr %head, ptr %left, ptr %mark) noinline {
+_RELEASING = """\
+define void @release_to(ptr nocapture %head, ptr nocapture %left, ptr %mark) nounwind {
   br label %next
 next:
   %p = load ptr, ptr %head
@@ -345,8 +349,8 @@ done:
 
 # Memory for results of calls: it hangs in a list of its own, with the function that drops the
 # references in it.
-BOXES = f"""\
-define internal ptr @box(ptr %boxes, ptr %left, i64 %size) noinline {{
+_BOXES = f"""\
+define ptr @box(ptr nocapture %boxes, ptr nocapture %left, i64 %size) nounwind {{
   %q = call ptr @take(ptr %boxes, ptr %left, i64 1, i64 %size, i1 false)
   %failed = icmp eq ptr %q, null
   br i1 %failed, label %done, label %some
@@ -358,7 +362,7 @@ done:
   ret ptr %q
 }}
 
-define internal void @drop_boxes(ptr %boxes) noinline {{
+define void @drop_boxes(ptr nocapture %boxes) nounwind {{
   br label %head
 head:
   %p = load ptr, ptr %boxes
@@ -384,10 +388,10 @@ done:
 """
 
 
-def adding(kind: str, name: str) -> str:
+def _adding(kind: str, name: str) -> str:
     """A function that adds numbers in memory to others."""
     return f"""\
-define internal void @{name}(ptr %a, ptr %b, i64 %n) noinline {{
+define void @{name}(ptr nocapture %a, ptr nocapture %b, i64 %n) nounwind {{
   br label %head
 head:
   %k = phi i64 [0, %0], [%k1, %body]
@@ -406,3 +410,14 @@ done:
   ret void
 }}
 """
+
+
+RUNTIME = "\n".join([
+    _STACKS, _SEGMENTS, _FETCHING, _RELEASING, _BOXES,
+    _adding("double", "add.f64"), _adding("float", "add.f32"),
+])  # fmt: skip
+DECLARATIONS = "\n".join([
+    "declare ptr @calloc(i64, i64)", "declare void @free(ptr)",
+    "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+    *[f"declare {one}" for one in re.findall(r"^define (?!internal)([^{]*) \{", RUNTIME, re.M)],
+])  # fmt: skip

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from tapegrad.njit.dual_emitter import DualCell, parts
-from tapegrad.njit.emitter import MEMORY, Emitter
+from tapegrad.njit.emitter import Emitter
 from tapegrad.njit.forward_sweep import ForwardSweep
 from tapegrad.njit.reverse_plan import AT_HAND
-from tapegrad.njit.runtime_text import NO_MEMORY, RELEASING, adding
+from tapegrad.njit.runtime_text import NO_MEMORY
 from tapegrad.njit.runtime_text import RAISED as RAISES
 from tapegrad.njit.sweep_frame import FULL, RAISED, Stack, SweepFrame
 from tapegrad.njit.thread_team import FIRST, HEAD, LAST, MARK, NUMBER, Routine, Team
@@ -31,7 +31,6 @@ def threaded_loops(frame: SweepFrame) -> ThreadedLoops:
     if shared:
         blocks = {b for x in shared for b in x.blocks}
         frame.emitter.team = Team(x.index for x in frame.stacks if x.header in blocks)
-        frame.emitter.declared.add(RELEASING)
     return {loop: ThreadedLoop(frame, loop) for loop in shared}
 
 
@@ -278,9 +277,8 @@ class ThreadedLoop:
 
     def _add_copies(self, sweep: Any, array: Value, words: list[int]) -> None:
         emitter, element = self.emitter, self._element(array)
-        name, add = f"copies.{element}", f"add.{element}"
-        emitter.declared.add(adding(MEMORY[element], add))
-        self.team.copies[name] = add
+        name = f"copies.{element}"
+        self.team.copies[name] = f"add.{element}"
         to, size = sweep.value(array.shadow), self._size(sweep, array)
         for word, part in zip(words, parts(to)):
             emitter.line(f"call void @{name}(ptr %team, i64 {word}, {part}, {size})")
