@@ -56,6 +56,8 @@ SUMS_IN_ORDER = "--force-ordered-reductions"
 # Whether a test that two arrays lie apart is done once for the loop around the one that needs it:
 # where that loop goes backwards, such a test fails always, and nothing is vectorised.
 TESTS_OUTSIDE = "--hoist-runtime-checks"
+# Whether a loop with a branch that always goes the same way becomes two loops, at level 2 too.
+BRANCHES_OUTSIDE = "--enable-nontrivial-unswitch"
 # Whether the addresses of loops are computed as they stand there: in code that goes backwards the
 # search for fewer sums in them takes a third to three quarters of the time of code generation.
 ADDRESSES_AS_THEY_ARE = "--disable-lsr"
@@ -291,7 +293,8 @@ def _library(text: str, level: int) -> bytes:
 def _machine_code(text: str, level: int = 3, ready: str = "", backwards: bool = False) -> bytes:
     """The object file of a module given as LLVM text, from disk if it is there."""
     text = simd_tables.vectorised(text)
-    what = f"{level}{f' backwards {ADDRESSES_AS_THEY_ARE}' * backwards}\n{text}\n{ready}"
+    options = f" backwards {ADDRESSES_AS_THEY_ARE} {BRANCHES_OUTSIDE}" * backwards
+    what = f"{level}{options}\n{text}\n{ready}"
     key = hashlib.sha256(_host() + what.encode()).hexdigest()
     code = disk.read(key)
     if code is None:
@@ -435,14 +438,15 @@ def _optimise(module: Any, level: int = 3, backwards: bool = False) -> None:
     """One pass over the whole kernel, which takes half the time of many over its parts."""
     llvm = binding()
 
-    # Level 3 takes a tenth longer over code that goes backwards, for nothing.
+    # Level 3 takes a tenth longer over code that goes backwards, of which only this is of use.
     speed = min(level, 2) if backwards else level
     options = llvm.create_pipeline_tuning_options(speed_level=speed)
     options.loop_vectorization = True
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(_machine(), options)
     # Without the first, one sum whose order counts keeps its whole loop scalar.
-    with _options((SUMS_IN_ORDER, True, False), (TESTS_OUTSIDE, not backwards, True)):
+    chosen = (SUMS_IN_ORDER, True, False), (TESTS_OUTSIDE, not backwards, True)
+    with _options(*chosen, (BRANCHES_OUTSIDE, backwards, False)):
         builder.getModulePassManager().run(module, builder)
     if _calls_forms_for_vectors(module):
         late = llvm.create_new_module_pass_manager()
