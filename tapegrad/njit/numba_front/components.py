@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from tapegrad.njit.numba_front.objects import NumbaType, types
 from tapegrad.njit.three_address_code import IMAGINARY, REAL, Constant, Operand, Table, Unsupported
 
-Components: TypeAlias = list[tuple[str, str]]  # a suffix and a type each
+Components: TypeAlias = Sequence[tuple[str, str]]  # a suffix and a type each
 
 ELEMENT_OF = {
     types.float64: "f64", types.float32: "f32", types.int64: "i64", types.int32: "i32",
@@ -46,6 +48,7 @@ def parts_in(t: NumbaType) -> int:
     return 2 if t.dtype in COMPLEX else 1
 
 
+@lru_cache(maxsize=4096)
 def scalar(t: NumbaType) -> str | None:
     """The type of a number, or None."""
     if isinstance(t, types.Boolean):
@@ -62,6 +65,7 @@ def is_number(t: NumbaType) -> bool:
     return t in COMPLEX or scalar(t) is not None
 
 
+@lru_cache(maxsize=4096)
 def components(t: NumbaType) -> Components:
     """The components of a value of some type."""
     number = scalar(t)
@@ -95,6 +99,7 @@ def components(t: NumbaType) -> Components:
     raise Unsupported(f"a value of type {t}")
 
 
+@lru_cache(maxsize=4096)
 def is_opaque(t: NumbaType) -> bool:
     """Whether Numba alone knows what is in a value: a dictionary, text, a record."""
     if isinstance(t, types.Array):

@@ -239,6 +239,8 @@ class Outlining(Lists):
     def require_unchanged(self, var: NumbaIR) -> None:
         """Refuse a loop over a container that changes it."""
         roots = self._roots(var)
+        if not roots:
+            return
         graph = analysis.compute_cfg_from_blocks(self.typed.blocks)
         loops = [graph.loops()[k] for k, _ in graph.successors(self.at) if k in graph.loops()]
         for s in (s for loop in loops for k in loop.body for s in self.typed.blocks[k].body):
