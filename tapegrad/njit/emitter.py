@@ -182,10 +182,10 @@ class Emitter:
         self.flags = ""
         return found
 
-    def summed(self, a: Any, b: Any) -> Any:
-        """The sum of two adjoints."""
+    def summed(self, a: Any, b: Any, op: str = "add") -> Any:
+        """The sum of two adjoints, or of others of a sum whose order does not count."""
         self.flags = ADDED
-        found = self.apply("add", a, b)
+        found = self.apply(op, a, b)
         self.flags = ""
         return found
 

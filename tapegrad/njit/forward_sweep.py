@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.njit.idle_trips import is_at
+from tapegrad.njit.idle_trips import is_at, record_side
 from tapegrad.njit.sweep_frame import FULL, RAISED, Stack, SweepFrame
 from tapegrad.njit.values import Block, Loop, Value
 
@@ -129,6 +129,8 @@ class ForwardSweep:
             found = emitter.call(v.attribute, args, v.type, RAISED, FULL)
             if found is not None:
                 frame.now[v] = found
+        elif v in frame.unordered:
+            frame.now[v] = emitter.summed(args[0], args[1], v.op)
         else:
             frame.now[v] = frame.compute(v, args)
 
@@ -146,12 +148,21 @@ class ForwardSweep:
             emitter.jump(self.label(following), block.is_of_innermost(following))
         else:
             labels = [emitter.label("edge") if s.phis else self.label(s) for s in block.successors]
-            emitter.branch(frame.value(block.operands[0]), *labels)
+            yes, no = labels
+            emitter.branch(frame.value(block.operands[0]), yes, no, self._hint(block))
             for s, label in zip(block.successors, labels):
                 if s.phis:
                     emitter.start(label)
                     self._hand_on(block, s)
                     emitter.jump(self.label(s))
+
+    @staticmethod
+    def _hint(block: Block) -> str:
+        """Which side of a branch is taken seldom, as far as one knows."""
+        if block.loop is None or block.loop.idle_paths is None:
+            return ""
+        side = record_side(block, block.loop)
+        return "" if side is None else (", !prof !unlikely", ", !prof !likely")[side]
 
     def _hand_on(self, block: Block, following: Block) -> None:
         """Give the phis of the block that follows their values."""

@@ -61,7 +61,7 @@ def _pays(loop: Loop, paths: _Paths) -> bool:
     """
     if loop.count is None or loop.is_innermost:
         return True
-    return not (paths.choices or any(_is_choice(*end, loop) for end in paths.ends()))
+    return not (paths.choices or any(_choice(*end, loop) for end in paths.ends()))
 
 
 def _replaces(loop: Loop) -> bool:
@@ -224,23 +224,53 @@ def kept_at_ends(loop: Loop, kept: list[Value]) -> list[Value]:
     """What waits until it is known that a trip is not idle.
 
     Nothing where LLVM would choose between numbers without a branch, which may be hard to
-    predict: there all trips keep what the others need.
+    predict: there all trips keep what the others need.  A new maximum is not.
     """
     paths = loop.idle_paths
-    if paths is None or any(_is_choice(*end, loop) for end in paths.ends):
+    if paths is None:
+        return []
+    choices = (_choice(*end, loop) for end in paths.ends)
+    if any(block is not None and record_side(block, loop) is None for block in choices):
         return []
     return [v for v in kept if v.home in paths.blocks and _is_at_ends(v, paths, loop)]
 
 
-def _is_choice(block: Block, following: Block, loop: Loop) -> bool:
-    """Whether there is nothing between a branch and where its sides meet but numbers' names."""
+def _choice(block: Block, following: Block, loop: Loop) -> Block | None:
+    """The branch, if there is nothing to where its sides meet but numbers' names."""
     if following not in loop.blocks:
-        return False
+        return None
     while block.terminator == "jump" and not block.instructions and block.leaves is None:
         if len(block.predecessors) != 1:
-            return False
+            return None
         (block,) = block.predecessors
-    return block.terminator == "branch"
+    return block if block.terminator == "branch" else None
+
+
+def record_side(block: Block, loop: Loop) -> int | None:
+    """The side of a branch that puts a new maximum, or minimum, in the place of the one so far.
+
+    Few trips of a search take it.  LLVM would have each trip wait for the maximum of all before.
+    """
+    condition = block.operands[0] if block.terminator == "branch" else None
+    if condition is None or condition.op not in ("lt", "le", "gt", "ge"):
+        return None
+    for phi, x in (condition.args, condition.args[::-1]):
+        if phi not in loop.header.phis:
+            continue
+        for meeting in loop.blocks:
+            for v in meeting.phis:
+                if phi in v.args and x in v.args:
+                    source = meeting.predecessors[v.args.index(x)]
+                    return _side(block, source, meeting)
+    return None
+
+
+def _side(block: Block, source: Block, meeting: Block) -> int | None:
+    """The side of a branch from which control comes to where both meet."""
+    for k, s in enumerate(block.successors):
+        if (source is block) if s is meeting else dominates(s, source):
+            return k
+    return None
 
 
 def _is_at_ends(v: Value, paths: IdlePaths, loop: Loop) -> bool:

@@ -12,6 +12,7 @@ from tapegrad.njit.idle_trips import kept_at_ends
 from tapegrad.njit.partials import is_row
 from tapegrad.njit.reverse_plan import ReversePlan
 from tapegrad.njit.three_address_code import FLOATS, Unsupported
+from tapegrad.njit.unordered_sums import unordered_sums
 from tapegrad.njit.values import Function, Loop, Value
 from tapegrad.njit.vector_emitter import VectorEmitter
 
@@ -103,6 +104,8 @@ class SweepFrame:
         emitter.interface(len(self.words.inputs), len(self.words.outputs))
         self.status = emitter.cell("i64", True)
         self.now: dict[Value, Any] = {}  # values of the forward sweep, where they are computed
+        # Additions that the forward sweep may make in any order.
+        self.unordered = set[Value]() if value else unordered_sums(function)
         self.stacks: dict[Loop, Stack] = {}
         self.variables: dict[Value, Any] = {}
         self.counters: dict[Loop, Any] = {}

@@ -10,6 +10,7 @@ import tapegrad as tg
 from tapegrad.njit import marshalling
 from tapegrad.njit.derivative_program import Request
 from tapegrad.njit.evaluation import program_of
+from tapegrad.njit.idle_trips import record_side
 from tests.njit.checking import check, floats
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
@@ -191,6 +192,18 @@ def test_slots_are_those_of_the_other_trips():
     for data, count in zip((x, x[::-1].copy(), late), records.values()):
         rows = tg.explain(largest, data, Y).rows
         assert [row.trips for row in rows if row.nbytes] == [count + 1]  # the last one is left
+
+
+def records(f):
+    """The sides of branches that replace the largest number so far, or the smallest."""
+    program = program_of(f, Request(marshalling.kinds_of([X, Y]), (0, 1)))
+    blocks = program.plan.function.blocks
+    sides = [record_side(b, b.loop) for b in blocks if b.loop is not None]
+    return [side for side in sides if side is not None]
+
+
+def test_branches_that_few_trips_take():
+    assert [len(records(f)) for f in (largest, extent, place_of_largest, picked)] == [1, 2, 1, 0]
 
 
 def test_not_a_number_is_handed_on_as_the_function_does():
