@@ -28,6 +28,9 @@ def _is_slow(v: Value) -> bool:
     return is_row(v.op) and (v.op == "sqrt" or calls(v.op))
 
 
+NOTHING = frozenset[Value]()
+
+
 class Place(NamedTuple):
     """Before an instruction of a block, in the reverse sweep."""
 
@@ -114,10 +117,10 @@ class ReversePlan:
     def _wanted(self, v: Value, place: Place) -> frozenset[Value]:
         """What would have to be kept for a value to be there at a place."""
         if self._free(v) or v in self.stacked:
-            return frozenset()
-        key = (v, place)
+            return NOTHING
+        key = (v.id, place.block.label, place.at)
         if key not in self._memo:
-            found = frozenset[Value]()
+            found = NOTHING
             if v in self.function.rows:
                 found = found.union(*(self._wanted(a, place) for a in v.args))
             elif v.home.loop is not place.block.loop:
@@ -140,7 +143,10 @@ class ReversePlan:
             args = None
         if args is None or _is_slow(v):
             return True, itself
-        found = frozenset[Value]().union(*(self._wanted(a, place) for a in args))
+        parts = [x for a in args if (x := self._wanted(a, place))]
+        if not parts:
+            return False, NOTHING
+        found = parts[0].union(*parts[1:])
         return (True, itself) if self._cost(found) > self._cost(itself) else (False, found)
 
     def _loadable(self, v: Value, place: Place) -> bool:
@@ -241,7 +247,8 @@ class ReversePlan:
         self.invariants: dict[Block, dict[Value, Loop]] = {}
         self.read_in_header: set[Value] = set()
         self.merges: dict[Block, Merge] = {}
-        self._memo: dict[tuple[Value, Place], frozenset[Value]] = {}
+        # By a value's and a block's number, which take less time to look up than these.
+        self._memo: dict[tuple[int, int, int], frozenset[Value]] = {}
         self._depth = 0
         self._done: set[tuple[Value, Place]] = set()
         self._reloads: list[tuple[Value, Place]] = []
