@@ -266,8 +266,10 @@ def solve_triangular_adjoint(frame_at, index, kind, g, itemsize, p5, p6, p7):
     s0, s1 = row_and_column(frame, header, itemsize)
     count, matrices = batch * n * cols, batch * n * n
     right = as_doubles(frame, g, 1, count, 0, 1, itemsize)
-    if itemsize == 4:
+    reads_y = itemsize == 4 and wanted(frame, input_at(frame, record, 0))  # else it is not kept
+    if reads_y:
         y = widened(frame, y, 1, count, 0, 1)
+    if itemsize == 4:
         if batch == 1:
             a, s0, s1 = widened(frame, a, n, n, s0, s1), n, 1
         else:  # matrices of a batch lie one after the other
@@ -297,7 +299,8 @@ def solve_triangular_adjoint(frame_at, index, kind, g, itemsize, p5, p6, p7):
     if good and wanted(frame, code):
         add_matrices(frame, code, right, count, itemsize)
     give_back(frame, right, count * 8)
-    if itemsize == 4:
+    if reads_y:
         give_back(frame, y, count * 8)
+    if itemsize == 4:
         give_back(frame, a, matrices * 8)
     return 1 if good else 0

@@ -42,6 +42,16 @@ FUNCTIONS = {
         TALL,
         lambda x: [L.solve(x[..., :3, :] + 2 * eye(3, x), x.flatten()[:3, None])],
     ),
+    "solve of a constant matrix": (SQUARE, lambda x: [L.solve(3 * eye(4, x) + 1, x)]),
+    "solve of a constant right side": (SQUARE, lambda x: [L.solve(x + 3 * eye(4, x), eye(4, x))]),
+    "solve_triangular of a constant matrix": (
+        SQUARE,
+        lambda x: [L.solve_triangular(3 * eye(4, x) + 1, x, upper=True)],
+    ),
+    "solve_triangular of a constant right side": (
+        SQUARE,
+        lambda x: [L.solve_triangular(x + 3 * eye(4, x), eye(4, x), upper=True)],
+    ),
     "cholesky_solve": (SQUARE, lambda x: [tg.cholesky_solve(x, x + 3 * eye(4, x))]),
     "slogdet": (SQUARE, lambda x: [L.slogdet(x)[1]]),
     "det": (SQUARE, lambda x: [L.det(x)]),
