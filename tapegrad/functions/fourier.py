@@ -440,18 +440,24 @@ def _plan(op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> CallP
     """The plan of a transform; None where there is no loop for it, or an array is large."""
     if x.dtype.char not in "dfD" or max(x.size, y.size) >= SHORT or not y.size:
         return None
-    return _plan_of_lines(op, x, y, params) or _plan_of_rows(op, x, y, params)
-
-
-def _plan_of_lines(op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> CallPlan | None:
-    """By the library's loops, which transform many lines, along several dimensions."""
     from tapegrad.kernels.large import fourier_transforms
 
     try:
         form, loop = fourier_transforms.form_of(op, x, params)
     except NotCompiled:
         return None
-    if form is None or form.room > ROOM:
+    return (
+        _plan_of_rows(op, x, y, params)
+        if form is None
+        else _plan_of_lines(op, x, y, params, form, loop)
+    )
+
+
+def _plan_of_lines(
+    op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any], form: Any, loop: Any
+) -> CallPlan | None:
+    """By the library's loops, which transform many lines, along several dimensions."""
+    if form.room > ROOM:
         return None
     plan = form_plan(
         op, [x], y, params, form.words, loop=loop.address, units=form.units[0], unsure=0,

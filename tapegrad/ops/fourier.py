@@ -121,20 +121,15 @@ def _c2r_vjp(g: Any, dims: Shape, scale: str, size: int) -> Any:
     return _inner(fft_r2c(g, dims=dims, scale=scale, half=True), dims, size, 2.0)
 
 
-LARGE = 1 << 10  # elements from which the library's own loops pay for their call
-
+# Small arrays, too, so that a call has the bits of later ones, which native code makes by a plan.
 fft_c2c: Op = linear(
     "fft_c2c",
-    large("fourier_transforms.c2c", _c2c, LARGE),
+    large("fourier_transforms.c2c", _c2c, 0),
     x=lambda g, dims, scale, forward: fft_c2c(g, dims=dims, scale=scale, forward=not forward),
     complex=OWN,
 )
-fft_r2c: Op = linear(
-    "fft_r2c", large("fourier_transforms.r2c", _r2c, LARGE), x=_r2c_vjp, complex=OWN
-)
-fft_c2r: Op = linear(
-    "fft_c2r", large("fourier_transforms.c2r", _c2r, LARGE), x=_c2r_vjp, complex=OWN
-)
+fft_r2c: Op = linear("fft_r2c", large("fourier_transforms.r2c", _r2c, 0), x=_r2c_vjp, complex=OWN)
+fft_c2r: Op = linear("fft_c2r", large("fourier_transforms.c2r", _c2r, 0), x=_c2r_vjp, complex=OWN)
 
 
 def _sines(x: Any, *, kind: str, dim: int) -> Any:
