@@ -446,11 +446,9 @@ def _plan(op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> CallP
         form, loop = fourier_transforms.form_of(op, x, params)
     except NotCompiled:
         return None
-    return (
-        _plan_of_rows(op, x, y, params)
-        if form is None
-        else _plan_of_lines(op, x, y, params, form, loop)
-    )
+    if form is None:
+        return _plan_of_rows(op, x, y, params)
+    return _plan_of_lines(op, x, y, params, form, loop)
 
 
 def _plan_of_lines(

@@ -8,17 +8,13 @@ transformed, multiplied by roots of unity, and then its rows (Bailey's algorithm
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from itertools import product
 from math import isqrt, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.kernels import build
-from tapegrad.kernels.codegen import fourier_codegen as codegen
-from tapegrad.kernels.codegen import kernel_table
-from tapegrad.kernels.codegen.vector_function import lanes as lanes_of
 from tapegrad.kernels.fourier_abi import (
     FINE_BITS,
     MIDDLE,
@@ -62,13 +58,25 @@ class Plan(NamedTuple):
 
 @cache
 def kernel(name: str, *how: Any, **more: Any) -> int:
-    """The address of a loop of `fourier_codegen`."""
+    """The address of a loop of `fourier_codegen`, which is imported where a plan is made."""
+    from tapegrad.kernels import build
+    from tapegrad.kernels.codegen import fourier_codegen as codegen
+
     return build.assemble(getattr(codegen, name)(*how, **more))
 
 
 def loop(dtype: np.dtype[Any]) -> Any:
     """The loop of all forms, `fourier_loops.fourier`."""
+    from tapegrad.kernels.codegen import kernel_table
+
     return kernel_table.loop("fourier", f"f{dtype.itemsize}", "fourier_loops")
+
+
+def lanes_of(dtype: np.dtype[Any]) -> int:
+    """The elements of the widest vector."""
+    from tapegrad.kernels.codegen.vector_function import lanes
+
+    return lanes(dtype)
 
 
 @lru_cache(64)
@@ -96,10 +104,12 @@ def looked_up(whole: int, size: int, width: int, dtype: np.dtype[Any]) -> list[n
 
 
 class _Stages:
-    """The stages of a transform, under construction."""
+    """The stages of a transform: first which they are, and code is loaded when the plan is made."""
 
     def __init__(self, dtype: np.dtype[Any], inverse: bool, factor: float) -> None:
         self.dtype, self.inverse = dtype, inverse
+        self.required: list[Callable[[], None]] = []
+        self.whole: tuple[Shape, np.dtype[Any], int]  # the result, and numbers between stages
         self.scales = np.array([1.0, factor]).astype(dtype)
         self.keeps: list[Any] = [self.scales]
         self.words: list[list[int]] = []
@@ -111,7 +121,11 @@ class _Stages:
         self.keeps.append(array)
         return address(array)
 
-    def add(
+    def add(self, *args: Any, **how: Any) -> None:
+        """Add a stage, see `_build`."""
+        self.required.append(partial(self._build, *args, **how))
+
+    def _build(
         self, size: int, lines: int, source: dict[str, int], target: dict[str, int],
         whole: int = 0, last: bool = False, paired: str = "",
     ) -> None:  # fmt: skip
@@ -170,10 +184,12 @@ class _Stages:
         """A transform along a dimension, to complex numbers; whether there is one."""
         n, after, lines = shape[dim], prod(shape[dim + 1 :]), prod(shape) // shape[dim]
         if n < (LONG if lines >= LEAST_LINES else LONG_ALONE):
+            if lines < LEAST_LINES:
+                return False
             here = lines_of(shape, dim)
             where = {"array": source, "parts": parts, **here}, {"array": target, "parts": 2, **here}
             self.add(n, lines, *where, last=last)
-            return lines >= LEAST_LINES
+            return True
         split = divided(n) if after == 1 and target != MIDDLE else None
         if split is None:
             return False
@@ -189,8 +205,18 @@ class _Stages:
         self.add(columns, lines * rows, middle, {"array": target, **across}, last=last)
         return True
 
-    def plan(self, shape: Shape, kind: np.dtype[Any], between: int) -> Plan:
+    def of(self, shape: Shape, kind: np.dtype[Any], between: int) -> _Stages:
         """The whole, with so many complex numbers between stages, if there are any."""
+        self.whole = shape, kind, between
+        return self
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What the loops are told."""
+        shape, kind, between = self.whole
+        self.words, self.units = [], []  # a try before may have ended half-way
+        for build_one in self.required:
+            build_one()
         planes, room, forms = 4 * self.gap + ALIGNED, 0, []
         if any(words[FourierStage.target + Lines.array] == MIDDLE for words in self.words):
             room = 2 * between * self.dtype.itemsize
@@ -229,7 +255,7 @@ def divided(n: int) -> tuple[int, int] | None:
 @lru_cache(512)
 def complex_plan(
     shape: Shape, dims: Shape, scale: str, forward: bool, dtype: np.dtype[Any], parts: int = 2
-) -> Plan | None:
+) -> _Stages | None:
     """The transform of an array of complex numbers, or of real ones, of one part."""
     if not served(shape, [shape[d] for d in dims]):
         return None
@@ -238,16 +264,16 @@ def complex_plan(
         source, first = (RESULT, 2) if k else (OPERAND, parts)
         if not stages.along(shape, dim, source, RESULT, k == len(dims) - 1, first):
             return None
-    return stages.plan(shape, np.result_type(dtype, np.complex64), prod(shape))
+    return stages.of(shape, np.result_type(dtype, np.complex64), prod(shape))
 
 
-def real_plan(shape: Shape, dims: Shape, scale: str, dtype: np.dtype[Any]) -> Plan | None:
+def real_plan(shape: Shape, dims: Shape, scale: str, dtype: np.dtype[Any]) -> _Stages | None:
     """The whole transform of real numbers."""
     return complex_plan(shape, dims, scale, True, dtype, 1)
 
 
 @lru_cache(512)
-def to_half_plan(shape: Shape, dims: Shape, scale: str, dtype: np.dtype[Any]) -> Plan | None:
+def to_half_plan(shape: Shape, dims: Shape, scale: str, dtype: np.dtype[Any]) -> _Stages | None:
     """Half the frequencies of real numbers."""
     *others, last = dims
     result = (*shape[:last], shape[last] // 2 + 1, *shape[last + 1 :])
@@ -266,13 +292,13 @@ def to_half_plan(shape: Shape, dims: Shape, scale: str, dtype: np.dtype[Any]) ->
     for k, dim in enumerate(others, 1):
         if not stages.along(result, dim, RESULT, RESULT, k == len(others)):
             return None
-    return stages.plan(result, np.result_type(dtype, np.complex64), prod(result))
+    return stages.of(result, np.result_type(dtype, np.complex64), prod(result))
 
 
 @lru_cache(512)
 def from_half_plan(
     shape: Shape, dims: Shape, scale: str, size: int, dtype: np.dtype[Any]
-) -> Plan | None:
+) -> _Stages | None:
     """So many real numbers of half their frequencies."""
     *others, last = dims
     result = (*shape[:last], size, *shape[last + 1 :])
@@ -288,7 +314,7 @@ def from_half_plan(
         {"array": MIDDLE if others else OPERAND, "parts": 2, **lines_of(shape, last)},
         {"array": RESULT, "parts": 1, **lines_of(result, last)}, last=True, paired="joins",
     )  # fmt: skip
-    return stages.plan(result, dtype, prod(shape))
+    return stages.of(result, dtype, prod(shape))
 
 
 def served(shape: Shape, sizes: Sequence[int]) -> bool:
@@ -296,7 +322,7 @@ def served(shape: Shape, sizes: Sequence[int]) -> bool:
     return bool(sizes) and bool(prod(shape)) and all(map(factors, sizes))
 
 
-_MAKERS: dict[str, Callable[..., Plan | None]] = {
+_MAKERS: dict[str, Callable[..., _Stages | None]] = {
     "c2c": complex_plan, "half": to_half_plan, "r2c": real_plan, "c2r": from_half_plan
 }  # fmt: skip
 
@@ -312,8 +338,11 @@ def _form(name: str, x: Any, *how: Any) -> tuple[Plan | None, Any]:
     dtype = _DTYPES.get(x.dtype.char.lower())
     if dtype is None or not x.dtype.isnative or (name == "c2r" and x.dtype.kind != "c"):
         return None, None
+    stages = _MAKERS[name](x.shape, *how, dtype)
+    if stages is None:
+        return None, None
     run = loop(dtype)  # before much else is compiled
-    return _MAKERS[name](x.shape, *how, dtype), run
+    return stages.plan, run
 
 
 def _computed(name: str, x: Any, *how: Any) -> Any:
