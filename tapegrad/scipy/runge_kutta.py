@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class Step(NamedTuple):
     curve: Tensor  # coefficients of the first and higher powers of the part of the step
 
 
-class Method(Protocol):
+class Method:
     """How a step is made."""
 
     error_order: int
@@ -33,12 +33,14 @@ class Method(Protocol):
 
     def step(self, f: Slope, t: Tensor, y: Tensor, slope: Tensor, length: Tensor) -> Step:
         """The attempt at a step from `y` at the time `t`, where the slope is known."""
+        raise NotImplementedError
 
     def error(self, norms: list[Tensor]) -> Tensor:
-        """The estimate of a step's error by the norms of its `errors`."""
+        """The estimate of a step's error by the norms of its `errors`, here of the only one."""
+        return norms[0]
 
 
-class Explicit:
+class Explicit(Method):
     """RK45 of Dormand and Prince, or RK23 of Bogacki and Shampine, with SciPy's coefficients."""
 
     def __init__(self, name: str) -> None:
@@ -60,10 +62,6 @@ class Explicit:
             slopes.append(f(t + float(c) * length, y + h * combined(row, slopes)))
         new = y + h * combined(self.of.B, slopes)
         return h, new, [*slopes, f(t + length, new)]
-
-    def error(self, norms: list[Tensor]) -> Tensor:
-        """See `Method`."""
-        return norms[0]
 
 
 class Dop853(Explicit):
@@ -98,7 +96,7 @@ class Dop853(Explicit):
         return where(weighted > 0, fifth**2 / weighted, weighted)
 
 
-class Rodas4:
+class Rodas4(Method):
     """The Rosenbrock method of Hairer and Wanner, of order 4 and L-stable, for stiff problems.
 
     Its stages are solutions of linear equations with one matrix, that of the Jacobian.  See their
@@ -150,10 +148,6 @@ class Rodas4:
         a, b = (combined(row, stages) for row in self.DENSE)
         curve = stack([new - y + a, b - a, -b], -1)
         return Step(new, f(t + length, new), (stages[-1],), curve)
-
-    def error(self, norms: list[Tensor]) -> Tensor:
-        """See `Method`."""
-        return norms[0]
 
 
 def combined(weights: Any, terms: list[Tensor]) -> Any:

@@ -44,10 +44,7 @@ def _computed(a: Any, b: Any, cols: int, shape: tuple[int, ...]) -> Any:
         return None
     if b is not None and (b.dtype is not kind or b.shape[:-2] != a.shape[:-2]):
         return None
-    call, lanes = (
-        kernel_table.loop("systems", f"f{kind.itemsize}", "elimination_loops").call,
-        lanes_of(kind),
-    )
+    call, lanes = loop(kind).call, lanes_of(kind)
     a, y, count = np.ascontiguousarray(a), np.empty(shape, kind), prod(a.shape[:-2])
     b = None if b is None else np.ascontiguousarray(b)
     arrays = np.array([address(a), 0 if b is None else address(b), address(y)])
