@@ -338,7 +338,8 @@ def _form(name: str, x: Any, *how: Any) -> tuple[Plan | None, Any]:
     dtype = _DTYPES.get(x.dtype.char.lower())
     if dtype is None or not x.dtype.isnative or (name == "c2r" and x.dtype.kind != "c"):
         return None, None
-    stages = _MAKERS[name](x.shape, *how, dtype)
+    parts = {"parts": 1} if name == "c2c" and x.dtype.kind != "c" else {}
+    stages = _MAKERS[name](x.shape, *how, dtype, **parts)
     if stages is None:
         return None, None
     run = loop(dtype)  # before much else is compiled

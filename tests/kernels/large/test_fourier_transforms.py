@@ -55,6 +55,17 @@ def test_complex_numbers(shape, dims, scale, dtype):
 
 
 @pytest.mark.parametrize("dtype", "df")
+@pytest.mark.parametrize("forward", [True, False])
+def test_complex_transforms_of_real_numbers(forward, dtype):
+    x = given((2, 3, 4), dtype).real.copy()
+    found = transforms.c2c(x, dims=(2, 1), scale="", forward=forward)
+    expected = (scipy.fft.fftn if forward else scipy.fft.ifftn)(
+        x, axes=(2, 1), norm="backward" if forward else "forward"
+    )
+    check(found, expected, dtype)
+
+
+@pytest.mark.parametrize("dtype", "df")
 @pytest.mark.parametrize(("shape", "dims"), [*LINES, *LONG[:-1]])
 def test_real_numbers(shape, dims, dtype):
     x = given(shape, dtype).real.copy()
