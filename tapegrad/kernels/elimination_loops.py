@@ -8,7 +8,6 @@ from tapegrad.kernels.memory import f8 as pointer
 from tapegrad.kernels.memory import i8 as words
 
 SIZE = 8  # bytes
-BYTES = 64  # of a vector at most
 zero, one = T(0.0), T(1.0)
 
 
@@ -33,20 +32,21 @@ def systems(kernel, lanes, arrays_at, room_at, n, cols, first, last):
     """Solve systems; or of no columns the determinants.  1 where a pivot is zero or no number.
 
     The words at the address are those of the matrices, of the right sides, or 0 for the unit
-    matrix, and of the results.  The room is for as many systems as a vector has elements, and three
-    vectors.
+    matrix, and of the results.  The room is for as many systems as a vector has elements, two
+    vectors, and one more, as the first one is aligned.
     """
     arrays = words(arrays_at)
     a_at, b_at, to = arrays[0], arrays[1], pointer(arrays[2])
-    room_at, width, found = (room_at + BYTES - 1) // BYTES * BYTES, n + cols, 0
-    right_at = room_at + n * lanes * SIZE
-    sizes_at = room_at + n * width * lanes * SIZE
+    vector, width, found = lanes * SIZE, n + cols, 0
+    room_at = (room_at + vector - 1) // vector * vector
+    right_at = room_at + n * vector
+    sizes_at = room_at + n * width * vector
     room, sizes = pointer(room_at), pointer(sizes_at)
     for item in range(first, last, lanes):
         count = min(last - item, lanes)
         gather(a_at, item, count, lanes, n, n, room_at, width)
         gather(b_at, item, count, lanes, n, cols, right_at, width)
-        call8(kernel, room_at, n, width, sizes_at, sizes_at + lanes * SIZE, 0, 0, 0)
+        call8(kernel, room_at, n, width, sizes_at, sizes_at + vector, 0, 0, 0)
         for j in range(count):
             if not sizes[lanes + j] < one:
                 found = 1

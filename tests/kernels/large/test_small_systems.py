@@ -79,3 +79,28 @@ def test_threads(monkeypatch):
         np.testing.assert_array_equal(systems.inverses(a), one)
     finally:
         tg.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("dtype", "df")
+@pytest.mark.parametrize("offset", range(0, 64, 16))
+def test_room_that_is_not_aligned(offset, dtype, monkeypatch):
+    """Arrays that begin anywhere in a line of the cache are not written beyond their ends."""
+    a, b = given((9,), 4, dtype)
+    behind, empty = [], np.empty
+
+    def placed(shape, kind):
+        size = int(np.prod(shape)) * np.dtype(kind).itemsize
+        memory = empty(size + 256, np.uint8)
+        start = -memory.ctypes.data % 64 + offset
+        memory[start + size :] = 0xA5
+        behind.append(memory[start + size :])
+        return memory[start : start + size].view(kind).reshape(shape)
+
+    systems.solutions(a, b)  # compiled before NumPy's function is another one
+    monkeypatch.setattr(systems.np, "empty", placed)
+    systems.inverses(a)
+    systems.solutions(a, b)
+    monkeypatch.undo()
+    assert len(behind) == 4
+    for memory in behind:
+        assert (memory == 0xA5).all()
