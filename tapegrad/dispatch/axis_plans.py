@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.base.size import only_ints
 from tapegrad.dispatch import call_plans
-from tapegrad.dispatch.call_plans import Key, add_plan, call_plan, count_call, plans
+from tapegrad.dispatch.call_plans import Key, add_plan, call_plan, count_call, is_due, plans
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.one_operand import run_one
 from tapegrad.dispatch.record_layout import layout_of
@@ -93,7 +93,7 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
     Its operand is eligible for the fast path, except perhaps for its size.
     """
     times = count_call(key)
-    if (times != call_plans.TIMES and times % call_plans.MANY) or (x._s != -1 and y._s == -1):
+    if not is_due(times) or (x._s != -1 and y._s == -1):
         return
     of_pairs = _of_pairs(op, x)
     layout = layout_of(op, [x._a], y._a, params) or (GENERAL, 0)

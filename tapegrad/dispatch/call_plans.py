@@ -39,6 +39,11 @@ def count_call(key: Key) -> int:
     return times
 
 
+def is_due(times: int) -> bool:
+    """Whether a call makes its plan, if the loop is there: an early one, or later now and then."""
+    return times == TIMES or times % MANY == 0
+
+
 def add_plan(key: Key, plan: CallPlan) -> None:
     """Have compiled code carry out a call from now on."""
     if len(plans) >= KNOWN:

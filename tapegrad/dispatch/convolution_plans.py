@@ -6,8 +6,7 @@ from typing import Any
 
 from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.base.size import only_ints
-from tapegrad.dispatch import call_plans
-from tapegrad.dispatch.call_plans import Key, add_plan, count_call, form_plan, plans
+from tapegrad.dispatch.call_plans import Key, add_plan, count_call, form_plan, is_due, plans
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels.sweep.sweep_abi import ROOM
 from tapegrad.ops.core import Op
@@ -41,8 +40,7 @@ def remember(op: Op, x: Tensor, w: Tensor, y: Tensor, params: dict[str, Any], ho
     key = None if native_calls.planned is None else _key(op, x, w, how)
     if key is None or y._s == -1:
         return
-    times = count_call(key)
-    if times != call_plans.TIMES and times % call_plans.MANY:
+    if not is_due(count_call(key)):
         return
     from tapegrad.kernels.large import direct_convolution as direct
 

@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.base.size import only_ints
-from tapegrad.dispatch.call_plans import TIMES, add_plan, call_plan, count_call, form_plan, plans
+from tapegrad.dispatch.call_plans import add_plan, call_plan, count_call, form_plan, is_due, plans
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.record_layout import address
@@ -429,7 +429,7 @@ def _run(op: Op, x: Tensor, params: dict[str, Any]) -> Tensor:
     found = None if plan is None else compiled(plan, x)
     if found is None:
         found = run(op, (x,), params)
-        if plan is None and count_call(key) == TIMES:
+        if plan is None and is_due(count_call(key)):
             plan = _plan(op, x._a, found._a, params)
             if plan is not None:
                 add_plan(key, plan)

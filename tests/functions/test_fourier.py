@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.base.compile_stages import NotCompiled
+from tapegrad.dispatch import call_plans
+from tapegrad.functions import fourier as functions
+from tapegrad.kernels.large import fourier_transforms
 from tapegrad.ops import fourier
 
 RNG = np.random.default_rng(1)
@@ -143,3 +147,25 @@ def test_dropped_results_leave_no_debt(monkeypatch):
     for _ in range(3 * DROP_FLOOR // z._a.nbytes):
         tg.fft.fft(z)
     assert current.tape.debt <= DROP_FLOOR
+
+
+@pytest.mark.tapegrad_only("about when calls are compiled")
+@pytest.mark.usefixtures("native", "fresh_tape")
+def test_a_plan_is_made_when_its_loop_is_compiled(monkeypatch):
+    """Transforms that recur while their loops are being compiled have a plan afterwards."""
+    plans = {}
+    monkeypatch.setattr(functions, "plans", plans)
+    monkeypatch.setattr(functions, "add_plan", plans.__setitem__)
+    x = tg.tensor(np.random.default_rng(0).standard_normal((7, 11)))
+
+    def not_there(*_):
+        raise NotCompiled("fourier")
+
+    with monkeypatch.context() as while_compiling:
+        while_compiling.setattr(fourier_transforms, "form_of", not_there)
+        for _ in range(call_plans.MANY - 1):
+            expected = tg.fft.fft(x, dim=0)
+    assert not plans
+    for _ in range(2):
+        np.testing.assert_array_equal(tg.fft.fft(x, dim=0).numpy(), expected.numpy())
+    assert len(plans) == 1
