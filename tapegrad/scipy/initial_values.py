@@ -125,13 +125,18 @@ class Problem:
         after = State(*(where(good, a, b) for a, b in zip(taken, state, strict=True)))
         return after._replace(size=stop_gradient(length * factor), rejected=~good)
 
-    def value(self, state: State, time: Any) -> Tensor:
-        """The solution at a time within the last step; NaN if the steps did not get there."""
-        part = ((time - state.time_before) / state.length).to(self.y0.real.dtype)
+    def within(self, state: State, time: Any) -> Tensor:
+        """The solution at a time within the last step; or at times, each with a step of its own."""
+        part = ((time - state.time_before) / state.length).to(self.y0.real.dtype)[..., None]
         found = 0.0
         for k in reversed(range(self.method.powers)):
-            found = part * (state.curve[:, k] + found)
-        return where((time - state.time) * self.direction > 0, np.nan, state.y_before + found)
+            found = part * (state.curve[..., k] + found)
+        return state.y_before + found
+
+    def value(self, state: State, time: Any) -> Tensor:
+        """The solution at a time within the last step; NaN if the steps did not get there."""
+        beyond = (time - state.time) * self.direction > 0
+        return where(beyond, np.nan, self.within(state, time))
 
     def require_order(self, times: Tensor) -> None:
         """Refuse times that do not follow each other within the span, as far as they are known."""
@@ -154,22 +159,35 @@ class Problem:
 
         return scan(advance, self.first(size), times)
 
-    def states(self, size: Any) -> tuple[State, list[State]]:
-        """The last state, and all that steps have led to, where it is known how many these are."""
+    def unknown(self) -> TypeError:
+        """The error where what is asked for depends on values that are not known yet."""
+        return TypeError(
+            f"`{self.name}`: under `jit` and `vmap` it is not known how many steps and events "
+            "there will be: say at which times you want the solution, `t_eval=`, without "
+            "`events=` and `dense_output=`"
+        )
+
+    def states(
+        self, size: Any, note: Callable[[State], State | None] = lambda _: None
+    ) -> tuple[State, list[State]]:
+        """The last state, and all that steps lead to, where it is known how many these are.
+
+        `note` sees each, and returns the last one if it lies before the end.
+        """
         state = self.first(size)
         found = [state]
         while True:
             more = self.goes_on(state, self.end)
             if not decided(more):
-                raise TypeError(
-                    f"`{self.name}`: under `jit` and `vmap` it is not known how many steps there "
-                    "will be: say at which times you want the solution, `t_eval=`"
-                )
+                raise self.unknown()
             if not more:
                 return state, found
             state = self.attempt(state)
             if not state.rejected:
-                found.append(state)
+                last = note(state)
+                found.append(last or state)
+                if last:
+                    return last, found
 
 
 def is_recorded(fun: Callable[..., Any], t0: Any, y0: Any, *others: Any) -> bool:

@@ -27,8 +27,19 @@ from tapegrad.scipy.initial_values import is_recorded as _is_recorded
 from tapegrad.scipy.quadrature import integral as _integral
 from tapegrad.scipy.quadrature import on_the_unit_interval as _on_the_unit_interval
 from tapegrad.scipy.runge_kutta import METHODS as _METHODS
+from tapegrad.scipy.solution_events import DenseOutput as _DenseOutput
+from tapegrad.scipy.solution_events import Event as _Event
+from tapegrad.scipy.solution_events import stacked as _stacked
+from tapegrad.scipy.solution_events import take_events as _take_events
 from tapegrad.transforms.custom import stop_gradient as _stop_gradient
 from tapegrad.transforms.looping import decided as _decided
+
+_SPEED = ("jac", "jac_sparsity", "lband", "uband", "Dfun", "col_deriv", "ml", "mu")
+_MESSAGES = {
+    -1: "Required step size is less than spacing between numbers.",
+    0: "The solver successfully reached the end of the integration interval.",
+    1: "A termination event occurred.",
+}
 
 __all__ = [
     "cumulative_simpson", "cumulative_trapezoid", "odeint", "quad", "romb", "simpson", "solve_ivp",
@@ -46,8 +57,9 @@ def solve_ivp(
 
     It is differentiable in the times, `y0`, `args`, and in what `fun` reads besides.  Where Tensors
     take part, the steps of RK45, RK23 and DOP853 are SciPy's, and what stands for Radau, BDF and
-    LSODA is Rodas4, another method for stiff problems.  `jit` and `vmap` need `t_eval`.  Where
-    steps would become too small, the solution is NaN from there on.
+    LSODA is Rodas4, another method for stiff problems, which needs no `jac`.  Times of events have
+    derivatives, too.  `jit` and `vmap` need `t_eval`, and have no events and no `dense_output`.
+    Where steps would become too small, the solution is NaN from there on.
 
     >>> import numpy as np, tapegrad as tg
     >>> def fall(drag):
@@ -68,36 +80,54 @@ def solve_ivp(
         raise NotImplementedError(
             f"`solve_ivp`: for Tensors the methods are {', '.join(_METHODS)}, got {method!r}"
         )
-    _refuse("solve_ivp", dense_output=dense_output, events=events, **options)
+    _refuse("solve_ivp", **options)
     problem = _Problem("solve_ivp", whole, t_span, y0, _METHODS[method](), rtol, atol, max_step)
-    if t_eval is None:
-        last, states = problem.states(first_step)
-        times, found = _stack([s.time for s in states]), _stack([s.y for s in states], -1)
-    else:
-        times = _tensor(t_eval).double()
+    times = None if t_eval is None else _tensor(t_eval).double()
+    if times is not None:
         problem.require_order(times)
+    if times is None or events is not None or dense_output:
+        result, last = _followed(problem, first_step, times, dense_output, events, given)
+    else:
         last, rows = problem.values(times, first_step)
-        found = rows.movedim(0, -1)
-    result: dict[str, _Any] = {
-        "t": times,
-        "y": found,
-        "sol": None,
-        "t_events": None,
-        "y_events": None,
-    }
-    if _decided(last.rejected):
-        failed = bool(last.rejected)
-        words = "The solver successfully reached the end of the integration interval."
-        small = "Required step size is less than spacing between numbers."
-        result |= {"status": -1 if failed else 0, "message": small if failed else words}
-        result["success"] = not failed
-    return _theirs("scipy.optimize", "OptimizeResult")(result)
+        result = {"t": times, "y": rows.movedim(0, -1)}
+    return _theirs("scipy.optimize", "OptimizeResult")(
+        dict.fromkeys(("sol", "t_events", "y_events")) | result | _outcome(last, problem)
+    )
+
+
+def _followed(
+    problem: _Problem, first_step: _Any, times: _Any, dense_output: bool, events: _Any,
+    args: tuple[_Any, ...],
+) -> tuple[dict[str, _Any], _Any]:  # fmt: skip
+    """What all steps of a solution give, to be seen one by one, and the last state."""
+    functions = (events,) if callable(events) else tuple(events or ())
+    watched = [_Event(function, problem, args) for function in functions]
+    last, states = problem.states(first_step, lambda state: _take_events(watched, problem, state))
+    curve = _DenseOutput(problem, states)
+    result: dict[str, _Any] = {"sol": curve if dense_output else None}
+    if times is None:
+        result |= {"t": curve.ts, "y": _stack([s.y for s in states], -1)}
+    else:
+        times = times[: int(((times - last.time) * problem.direction <= 0).sum())]
+        result |= {"t": times, "y": curve(times)}
+    if events is not None:
+        result["t_events"] = [_stacked(event.times) for event in watched]
+        result["y_events"] = [_stacked(event.states) for event in watched]
+    return result, last
+
+
+def _outcome(last: _Any, problem: _Problem) -> dict[str, _Any]:
+    """How a solution ended, by its last state, if that is known."""
+    if not _decided(last.rejected):
+        return {}
+    status = -1 if last.rejected else int(bool(problem.goes_on(last, problem.end)))
+    return {"status": status, "message": _MESSAGES[status], "success": status >= 0}
 
 
 def _refuse(function: str, **options: _Any) -> None:
-    """Refuse options that are not there for Tensors."""
+    """Refuse options that are not there for Tensors, but for those that only save SciPy work."""
     for name, value in options.items():
-        if value is not None and value is not False and value != 0:
+        if name not in _SPEED and not (value is None or (_np.ndim(value) == 0 and not value)):
             raise NotImplementedError(f"`{function}`: `{name}=` is not supported for Tensors")
 
 

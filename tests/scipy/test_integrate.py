@@ -131,13 +131,21 @@ def test_without_tensors_it_is_scipy():
     [
         (lambda y: ours.solve_ivp(animals(P), (0, 1), y, "RK67"), NotImplementedError, "RK45"),
         (
-            lambda y: ours.solve_ivp(animals(P), (0, 1), y, events=max), NotImplementedError,
-            "events",
+            lambda y: ours.solve_ivp(animals(P), (0, 1), y, min_step=np.ones(2)),
+            NotImplementedError, "min_step",
+        ),
+        (
+            lambda y: tg.jit(lambda y: ours.solve_ivp(animals(P), (0, 1), y, events=growth).y)(y),
+            TypeError, "without `events=`",
+        ),
+        (
+            lambda y: ours.solve_ivp(animals(P), (0, 1), y, dense_output=True).sol(np.ones((2, 2))),
+            ValueError, "at most one dimension",
         ),
         (lambda y: ours.solve_ivp(animals(P), (0, 1), y[:, None]), ValueError, "one dimension"),
         (lambda y: ours.solve_ivp(lambda t, y: y[:1], (0, 1), y), ValueError, "returned the shape"),
         (lambda y: tg.jit(lambda y: ours.solve_ivp(animals(P), (0, 1), y).y)(y), TypeError, "t_ev"),
-        (lambda y: ours.odeint(lambda y, t: y, y, KEPT, Dfun=1), NotImplementedError, "Dfun"),
+        (lambda y: ours.odeint(lambda y, t: y, y, KEPT, mxstep=1), NotImplementedError, "mxs"),
         (lambda y: ours.quad(lambda x: x * y[0], 0, 1, weight="cos"), NotImplementedError, "wei"),
         (lambda y: ours.simpson(y, x=y), TypeError, "points"),
         (lambda y: ours.solve_ivp(animals(P), (0, 1), y, t_eval=[2.0]), ValueError, "not within"),
@@ -148,6 +156,89 @@ def test_without_tensors_it_is_scipy():
 def test_what_is_not_there(call, error, says):
     with pytest.raises(error, match=says):
         call(tg.tensor([1.0, 1.5]))
+
+
+def growth(t, y, *_):
+    """The slope of the animals that are eaten."""
+    return P[0] - P[1] * y[1]
+
+
+def few(t, y, *_):
+    return y[0] - 0.5
+
+
+def both(y0, span, **how):
+    """A solution by this library and by SciPy."""
+    how = {"events": (growth, few), "dense_output": True, "rtol": 1e-5, "atol": 1e-6} | how
+    expected = theirs.solve_ivp(animals(P), span, y0, **how)
+    return ours.solve_ivp(animals(P), span, tg.tensor(y0), **how), expected
+
+
+@pytest.mark.parametrize("t_eval", [None, np.linspace(0.0, 10.0, 51)], ids=["steps", "times"])
+@pytest.mark.parametrize("method", ["RK45", "RK23", "DOP853"])
+@pytest.mark.parametrize(("terminal", "direction"), [(None, 0), (True, -1), (3, 1), (4, 0)])
+def test_events_are_scipys(terminal, direction, method, t_eval, monkeypatch):
+    monkeypatch.setattr(few, "terminal", terminal, raising=False)
+    monkeypatch.setattr(few, "direction", direction, raising=False)
+    found, expected = both([1.0, 2.0], (0.0, 10.0), method=method, t_eval=t_eval)
+    assert (found.status, found.message) == (expected.status, expected.message)
+    for name in ("t", "y"):
+        np.testing.assert_allclose(found[name].numpy(), expected[name], atol=1e-6)
+    for name in ("t_events", "y_events"):
+        assert [x.shape for x in found[name]] == [x.shape for x in expected[name]]
+        for a, b in zip(found[name], expected[name], strict=True):
+            np.testing.assert_allclose(a.numpy(), b, atol=1e-6)
+    times = np.linspace(0.0, expected.sol.t_max, 17)
+    np.testing.assert_allclose(found.sol(times).numpy(), expected.sol(times), atol=1e-6)
+    np.testing.assert_allclose(found.sol(1.0).numpy(), expected.sol(1.0), atol=1e-6)
+    assert found.sol.n_segments == expected.sol.n_segments
+
+
+def test_events_and_the_solution_at_times_back_in_time():
+    found, expected = both([1.0, 2.0], (4.0, 0.0))
+    for a, b in zip(found.t_events, expected.t_events, strict=True):
+        np.testing.assert_allclose(a.numpy(), b, atol=1e-6)
+    times = np.array([3.0, 0.5, 2.0])
+    np.testing.assert_allclose(found.sol(times).numpy(), expected.sol(times), atol=1e-6)
+    still = ours.solve_ivp(animals(P), (1, 1), tg.tensor([1.0, 1.5]), dense_output=True)
+    np.testing.assert_allclose(still.sol([1.0]).numpy(), [[1.0], [1.5]])
+
+
+def test_events_have_derivatives():
+    """The n-th zero of cos(sqrt(k) t) is at (n - 1 / 2) pi / sqrt(k)."""
+
+    def third(k):
+        found = ours.solve_ivp(
+            lambda t, y: [y[1], -k * y[0]], (0, 100), [1.0, 0.0], events=middle, method="DOP853",
+            rtol=1e-11, atol=1e-12,
+        )  # fmt: skip
+        return found.t_events[0][-1]
+
+    def middle(t, y):
+        return y[0]
+
+    middle.terminal = 3
+    k, time = 4.0, 1.25 * np.pi
+    assert tg.value_and_grad(third)(k) == pytest.approx((time, -time / (2 * k)))
+    assert tg.jvp(third, (k,), (1.0,))[1] == pytest.approx(-time / (2 * k))
+    assert tg.hessian(third)(k) == pytest.approx(0.75 * time / k**2)
+    leaf = tg.tensor(k, requires_grad=True)
+    third(leaf).backward()
+    assert leaf.grad.item() == pytest.approx(-time / (2 * k))
+
+
+def test_the_solution_as_a_function_of_time_has_derivatives():
+    def middle(k, time):
+        how = {"dense_output": True, "rtol": 1e-9, "atol": 1e-9}
+        return ours.solve_ivp(lambda t, y: -k * y, (0, 2), [1.0], **how).sol(time)[0]
+
+    found = tg.grad(middle, (0, 1))(0.5, 1.5)
+    assert found == pytest.approx((-1.5 * np.exp(-0.75), -0.5 * np.exp(-0.75)), rel=1e-6)
+
+
+def test_what_saves_scipy_work_is_not_needed():
+    found = ours.solve_ivp(lambda t, y: -y, (0, 1), tg.ones(2), "BDF", jac=-np.eye(2), rtol=1e-8)
+    np.testing.assert_allclose(found.y[:, -1].numpy(), np.exp(-1.0), rtol=1e-6)
 
 
 def test_odeint():
