@@ -401,12 +401,12 @@ class VectorEmitter(Emitter):
 
     def definitions(self, used: set[str]) -> str:
         """The functions that are called, on vectors too."""
-        offered = set(filter(branching_vectors.has_variant, used))
-        ours = set(filter(branching_vectors.branching().__contains__, self.functions))
-        scalar = branching_vectors.with_variants(
-            super().definitions(used | ours), offered, self.lanes
-        )
-        vectors = self.functions | offered
-        return (
-            f"{scalar}\n{branching_vectors.definitions(vectors, self.lanes)}" if vectors else scalar
-        )
+        branching = branching_vectors.branching()
+        offered = used & branching.keys()
+        called = used | self.functions & branching.keys()
+        texts = [branching_vectors.with_variants(super().definitions(called), offered)]
+        by_width = {self.lanes: self.functions}
+        width = branching_vectors.variant_width()
+        by_width[width] = by_width.get(width, set()) | offered
+        texts += [branching_vectors.definitions(names, n) for n, names in by_width.items() if names]
+        return "\n".join(texts)

@@ -49,17 +49,22 @@ def branching() -> dict[str, Link]:
         called = _CALL.fullmatch(links[-1][0])
         if called and len(links) == 2:
             for type in FLOATS:
-                found[elementary.symbol(called[1], type)] = links[0]
+                function = elementary.of_type(called[1], type)
+                found[elementary.symbol(function, type)] = links[0]
     return found
 
 
-def has_variant(name: str) -> bool:
-    """Whether LLVM is told of vectors of a function: where a register holds eight doubles."""
-    return name in branching() and simd_tables.in_registers()
+def variant_width() -> int:
+    """How many numbers the vectors of functions have that LLVM is told of: doubles of a register.
+
+    Loops over floats have doubles, too, in which adjoints are added up.
+    """
+    return 8 if simd_tables.in_registers() else 4
 
 
-def with_variants(text: str, names: set[str], width: int) -> str:
+def with_variants(text: str, names: set[str]) -> str:
     """Definitions of functions of one number, which say what their vectors are called."""
+    width = variant_width()
     for name in names:
         head = re.search(rf"@{re.escape(name)}\(([^)]*)\) [^{{\n]*", text)
         assert head is not None

@@ -8,7 +8,7 @@ from numba import njit
 
 import tapegrad as tg
 from tapegrad.compiler.llvm import branching_vectors
-from tapegrad.kernels import build, simd_tables
+from tapegrad.kernels import build
 
 pytestmark = pytest.mark.tapegrad_only("no other library has this")
 RARE = [1e13, -1e300, np.inf, np.nan, -0.0, 2.0**40, 5e-324]
@@ -50,29 +50,33 @@ def test_quotients_beyond_the_quick_form():
     np.testing.assert_array_equal(tg.grad(rests, 1)(x, y), -np.floor_divide(x, y))
 
 
-@pytest.mark.skipif(not simd_tables.in_registers(), reason="LLVM is told of vectors of 8 alone")
-def test_llvm_calls_the_vectors():
-    names = {"vmath.sin_any.f64"}
+@pytest.mark.parametrize(
+    ("function", "kind"), [("vmath.sin_any.f64", "double"), ("vmath.single.sin_any.f32", "float")]
+)
+def test_llvm_calls_the_vectors(function, kind):
+    """Also of floats, where something of the loop is double."""
+    names, width = {function}, branching_vectors.variant_width()
     text = f"""
     define void @{build.SYMBOL}(ptr noalias %x, ptr noalias %y) "prefer-vector-width"="512" {{
     br label %next
     next:
     %k = phi i64 [ 0, %0 ], [ %k1, %next ]
-    %from = getelementptr double, ptr %x, i64 %k
+    %from = getelementptr {kind}, ptr %x, i64 %k
     %to = getelementptr double, ptr %y, i64 %k
-    %a = load double, ptr %from
-    %b = call double @vmath.sin_any.f64(double %a)
-    store double %b, ptr %to
+    %a = load {kind}, ptr %from
+    %b = call {kind} @{function}({kind} %a)
+    %c = {"fpext float %b to double" if kind == "float" else "fadd double %b, 0.0"}
+    store double %c, ptr %to
     %k1 = add nuw nsw i64 %k, 1
     %goes = icmp ult i64 %k1, 1024
     br i1 %goes, label %next, label %done
     done:
     ret void
     }}
-    {branching_vectors.definitions(names, 8)}
+    {branching_vectors.definitions(names, width)}
     """
     scalar = branching_vectors.elementary.definitions(names)
-    told = branching_vectors.with_variants(scalar, names, 8)
+    told = branching_vectors.with_variants(scalar, names)
     assembly = build.assembly(told + text)
     body = assembly.partition(f"{build.SYMBOL}:")[2].partition("retq")[0]
-    assert "vmath.sin_any.f64.x8" in body
+    assert f"{function}.x{width}" in body
