@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.base.locks import lock
-from tapegrad.ops.facets import FACETS, Facets
+from tapegrad.ops.facets import FACETS, Facets, has_svml
 from tapegrad.ops.large import large
 from tapegrad.tape.shape_table import Shape
 from tapegrad.tape.tape import Tape
@@ -146,6 +146,8 @@ class Op(Facets):
         self.entry_point: Any = None  # set by `dispatch.op_functions`, then `native.install`
         for facet, value in facets.items():
             setattr(self, facet, value)
+        if "svml" in self.loop and not has_svml():
+            self.loop = "f8 f4 scalar"
         if kind == LINEAR and not self.complex:
             self.complex = REAL
         if self.axis and self.decomposition is not None:

@@ -227,7 +227,7 @@ neg = elementwise("neg", np.negative, x=lambda: -1,
 pow: Op = elementwise(
     "pow", np.power, domain=POSITIVE, a=lambda a, b: where(eq(b, 0), 0, b * pow(a, b - 1)),
     b=lambda a, b, y: where(_grows(a, b), 0, y * _log_as(a, y)), complex=ANALYTIC,
-    scalar="vmath.power({0}, {1})", rare="vmath.power_is_rare({0}, {1})", vmath="many",
+    scalar="vmath.power({0}, {1})", loop="svml", rare="vmath.power_is_rare({0}, {1})", vmath="many",
     singular="d/da is 0 where b is 0; d/db is 0 where a is 0 and b is not negative.",
 )
 floor_divide = elementwise(
@@ -305,33 +305,36 @@ reciprocal = elementwise("reciprocal", np.reciprocal, x=lambda y: -y * y, domain
 
 exp = elementwise("exp", np.exp, x=lambda y: y,
                   complex=ANALYTIC, scalar="vmath.exp({0})",
-                  rare="vmath.exp_is_rare({0})", to_float=True, inplace=True, loop="f8",
+                  rare="vmath.exp_is_rare({0})", to_float=True, inplace=True, loop="f8 svml",
                   doc="The exponential.",
                   example=("tg.exp(tg.tensor(0.0))", "tensor(1.)"))
 log: Op = elementwise("log", np.log, x=lambda x: 1 / x, domain=POSITIVE,
                       complex=ANALYTIC, scalar="vmath.log({0})",
-                      rare="vmath.log_is_rare({0})", to_float=True, inplace=True, loop="f8",
+                      rare="vmath.log_is_rare({0})", to_float=True, inplace=True, loop="f8 svml",
                       doc="The natural logarithm.",
                       example=("tg.log(tg.tensor(1.0))", "tensor(0.)"))
 log2 = elementwise("log2", np.log2, x=lambda x: 1 / (LN_2 * x), domain=POSITIVE,
-                   complex=ANALYTIC, scalar="vmath.log2({0})", to_float=True, inplace=True,
+                   complex=ANALYTIC, scalar="vmath.log2({0})", loop="svml",
+                   to_float=True, inplace=True,
                    doc="The logarithm to base 2.",
                    example=("tg.log2(tg.tensor(8.0))", "tensor(3.)"))
 log10 = elementwise("log10", np.log10, x=lambda x: 1 / (LN_10 * x), domain=POSITIVE,
-                    complex=ANALYTIC, scalar="vmath.log10({0})", to_float=True, inplace=True,
+                    complex=ANALYTIC, scalar="vmath.log10({0})", loop="svml",
+                    to_float=True, inplace=True,
                     doc="The logarithm to base 10.",
                     example=("tg.log10(tg.tensor(1000.0))", "tensor(3.)"))
 exp2 = elementwise("exp2", np.exp2, x=lambda y: LN_2 * y,
-                   complex=ANALYTIC, scalar="vmath.exp2({0})", to_float=True, inplace=True,
+                   complex=ANALYTIC, scalar="vmath.exp2({0})", loop="svml",
+                   to_float=True, inplace=True,
                    doc="2 to the power of it.",
                    example=("tg.exp2(tg.tensor(3.0))", "tensor(8.)"))
 log1p = elementwise("log1p", np.log1p, x=lambda x: 1 / (1 + x), domain=UNIT,
-                    complex=ANALYTIC, scalar="vmath.log1p({0})", loop="f4",
+                    complex=ANALYTIC, scalar="vmath.log1p({0})", loop="f4 svml",
                     rare="vmath.log1p_is_rare({0})", vmath="many", to_float=True, inplace=True,
                     doc="log(1 + x), exact near 0.",
                     example=("tg.log1p(tg.tensor(0.0))", "tensor(0.)"))
 expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y, complex=ANALYTIC,
-                    scalar="vmath.expm1({0})", to_float=True, inplace=True, loop="f8 f4",
+                    scalar="vmath.expm1({0})", to_float=True, inplace=True, loop="f8 f4 svml",
                     doc="exp(x) - 1, exact near 0.",
                     example=("tg.expm1(tg.tensor(0.0))", "tensor(0.)"))
 sqrt = elementwise("sqrt", np.sqrt, x=lambda y: 0.5 / y, domain=POSITIVE,
@@ -346,7 +349,7 @@ cube = elementwise(
     complex=ANALYTIC, scalar="{0} * {0} * {0}", kinds="fi", loop="f8 f4",
 )
 cbrt = elementwise("cbrt", np.cbrt, x=lambda y: 1 / (3 * (y * y)), domain=POSITIVE,
-                   scalar="vmath.cbrt({0})")
+                   scalar="vmath.cbrt({0})", loop="svml")
 rsqrt = elementwise("rsqrt", Composed((np.sqrt, "a"), (np.reciprocal, "y")),
                     x=lambda y: -0.5 * (y * y * y), domain=POSITIVE, complex=ANALYTIC,
                     scalar="one / math.sqrt({0})", to_float=True, inplace=True, loop="f8 f4",
@@ -355,45 +358,45 @@ rsqrt = elementwise("rsqrt", Composed((np.sqrt, "a"), (np.reciprocal, "y")),
 sin = elementwise("sin", np.sin, x=lambda x: cos(x),
                   complex=ANALYTIC, scalar="vmath.sin({0})",
                   guard="vmath.angle_is_large({0})", rare="vmath.angle_is_rare({0})",
-                  vmath="untabled", to_float=True, inplace=True, loop="f8 scalar",
+                  vmath="untabled", to_float=True, inplace=True, loop="f8 scalar svml",
                   doc="The sine.",
                   example=("tg.sin(tg.tensor(0.0))", "tensor(0.)"))
 cos: Op = elementwise("cos", np.cos, x=lambda x: -sin(x),
                       complex=ANALYTIC, scalar="vmath.cos({0})",
                       guard="vmath.angle_is_large({0})", rare="vmath.angle_is_rare({0})",
-                      vmath="untabled", to_float=True, inplace=True, loop="f8 scalar",
+                      vmath="untabled", to_float=True, inplace=True, loop="f8 scalar svml",
                       doc="The cosine.",
                       example=("tg.cos(tg.tensor(0.0))", "tensor(1.)"))
 tan = elementwise("tan", np.tan, x=lambda y: 1 + y * y, domain=UNIT,
                   complex=ANALYTIC, scalar="vmath.tan({0})",
                   guard="vmath.angle_is_large({0})", rare="vmath.angle_is_rare({0})",
-                  vmath="untabled", to_float=True, inplace=True, loop="f8 f4",
+                  vmath="untabled", to_float=True, inplace=True, loop="f8 f4 svml",
                   doc="The tangent.",
                   example=("tg.tan(tg.tensor(0.0))", "tensor(0.)"))
 asin = elementwise("asin", np.arcsin, x=lambda x: 1 / sqrt(1 - x * x), domain=UNIT,
                    complex=ANALYTIC,
-                   scalar="vmath.asin({0})", to_float=True, inplace=True, loop="f8 f4",
+                   scalar="vmath.asin({0})", to_float=True, inplace=True, loop="f8 f4 svml",
                    aliases="arcsin", doc="The inverse sine.",
                    example=("tg.asin(tg.tensor(0.0))", "tensor(0.)"))
 acos = elementwise("acos", np.arccos, x=lambda x: -1 / sqrt(1 - x * x), domain=UNIT,
                    complex=ANALYTIC,
-                   scalar="vmath.acos({0})", to_float=True, inplace=True, loop="f8 f4",
+                   scalar="vmath.acos({0})", to_float=True, inplace=True, loop="f8 f4 svml",
                    aliases="arccos", doc="The inverse cosine.",
                    example=("tg.acos(tg.tensor(1.0))", "tensor(0.)"))
 atan = elementwise("atan", np.arctan, x=lambda x: 1 / (1 + x * x), complex=ANALYTIC,
-                   scalar="vmath.atan({0})", to_float=True, inplace=True, loop="f8 f4",
+                   scalar="vmath.atan({0})", to_float=True, inplace=True, loop="f8 f4 svml",
                    aliases="arctan", doc="The inverse tangent.",
                    example=("tg.atan(tg.tensor(0.0))", "tensor(0.)"))
 sinh = elementwise("sinh", np.sinh, x=lambda x: cosh(x), complex=ANALYTIC,
-                   scalar="vmath.sinh({0})", to_float=True, inplace=True, loop="f8 f4",
+                   scalar="vmath.sinh({0})", to_float=True, inplace=True, loop="f8 f4 svml",
                    doc="The hyperbolic sine.",
                    example=("tg.sinh(tg.tensor(0.0))", "tensor(0.)"))
 cosh: Op = elementwise("cosh", np.cosh, x=lambda x: sinh(x), complex=ANALYTIC,
-                       scalar="vmath.cosh({0})", to_float=True, inplace=True, loop="f8 f4",
+                       scalar="vmath.cosh({0})", to_float=True, inplace=True, loop="f8 f4 svml",
                        doc="The hyperbolic cosine.",
                        example=("tg.cosh(tg.tensor(0.0))", "tensor(1.)"))
 tanh = elementwise("tanh", np.tanh, x=lambda y: 1 - y * y, complex=ANALYTIC,
-                   scalar="vmath.tanh({0})", to_float=True, inplace=True, loop="f8",
+                   scalar="vmath.tanh({0})", to_float=True, inplace=True, loop="f8 svml",
                    doc="The hyperbolic tangent.",
                    example=("tg.tanh(tg.tensor(0.0))", "tensor(0.)"))
 deg2rad = elementwise("deg2rad", np.deg2rad, x=lambda: math.pi / 180, grad_name="Deg2Rad",
@@ -408,20 +411,23 @@ rad2deg = elementwise("rad2deg", np.rad2deg, x=lambda: 180 / math.pi, grad_name=
                       example=("tg.rad2deg(tg.tensor(-1.0))", "tensor(-57.2958)"))
 atan2 = elementwise("atan2", np.arctan2, a=lambda a, b: _per_square(b, a, b),  # 0 at the origin
                     b=lambda a, b: -_per_square(a, a, b), domain=POSITIVE,
-                    scalar="vmath.atan2({0}, {1})", to_float=True, inplace=True,
+                    scalar="vmath.atan2({0}, {1})", loop="svml",
+                    to_float=True, inplace=True,
                     aliases="arctan2", doc="The angle of the point (other, input).",
                     example=("tg.atan2(tg.tensor(0.0), tg.tensor(1.0))", "tensor(0.)"),
                     singular="The derivative at the origin is 0.")
 asinh = elementwise("asinh", np.arcsinh, x=lambda x: 1 / sqrt(x * x + 1),
-                    complex=ANALYTIC, scalar="vmath.asinh({0})", to_float=True, inplace=True,
+                    complex=ANALYTIC, scalar="vmath.asinh({0})", loop="svml",
+                    to_float=True, inplace=True,
                     aliases="arcsinh", doc="The inverse hyperbolic sine.",
                     example=("tg.asinh(tg.tensor(0.0))", "tensor(0.)"))
 acosh = elementwise("acosh", np.arccosh, x=lambda x: 1 / _acosh_root(x), domain=(1.1, 3.0),
-                    complex=ANALYTIC, scalar="vmath.acosh({0})", to_float=True, inplace=True,
+                    complex=ANALYTIC, scalar="vmath.acosh({0})", loop="svml",
+                    to_float=True, inplace=True,
                     aliases="arccosh", doc="The inverse hyperbolic cosine.",
                     example=("tg.acosh(tg.tensor(1.0))", "tensor(0.)"))
 atanh = elementwise("atanh", np.arctanh, x=lambda x: 1 / (1 - x * x), domain=UNIT, complex=ANALYTIC,
-                    scalar="vmath.atanh({0})", to_float=True, inplace=True, loop="f8",
+                    scalar="vmath.atanh({0})", to_float=True, inplace=True, loop="f8 svml",
                     aliases="arctanh", doc="The inverse hyperbolic tangent.",
                     example=("tg.atanh(tg.tensor(0.0))", "tensor(0.)"))
 hypot = elementwise("hypot", np.hypot, a=lambda a, y: a / y, b=lambda b, y: b / y,

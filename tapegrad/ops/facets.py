@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 
@@ -47,7 +48,8 @@ class Facets:
     # Where the loop that is made of ``scalar`` is taken for large arrays, by measurement: for
     # ``f8``, for ``f4``, where an operand is ``broadcast``; ``alike``: it is as fast as NumPy's
     # with the same bits; ``scalar``: NumPy's or SciPy's does one element at a time, so that it is
-    # faster from some dozens of elements on.
+    # faster from some dozens of elements on; ``svml``: where it does so without AVX-512, for which
+    # NumPy has Intel's vector library, ``f8 f4 scalar`` in the place of all.
     loop: str = ""
     # How an operation that computes nothing lays elements out: `identity`, `reshape`,
     # `broadcast`, `reverse`, `strided` (slices, transposes, diagonals), `sliding` (windows that
@@ -93,6 +95,15 @@ class Facets:
     domain: Any = None
     # What the derivative is where there is none, or an infinite one.
     singular: str = ""
+
+
+@cache
+def has_svml() -> bool:
+    """Whether NumPy computes elementary functions by Intel's vector library on this machine."""
+    from numpy.lib.introspect import opt_func_info
+
+    loops = opt_func_info(func_name="^tan$").get("tan", {})
+    return "baseline" not in loops.get("dd", {}).get("current", "baseline")
 
 
 FACETS = tuple(Facets.__annotations__)
