@@ -39,8 +39,8 @@ _TASK, _RECORDS, _SEEDS, _SEED_COUNT = (
 LARGEST = 1 << 22
 # The first fields of the frame: what a sweep changes, and what one from a root to a leaf adds.
 _FIELDS = (
-    "task", "records", "keep_at", "sizes", "views", "shift", "old", "old_count", "leaves", "low",
-    "cursor", "target_count", "strict",
+    "task", "records", "keep_at", "input_lists_at", "sizes", "views", "shift", "old", "old_count",
+    "leaves", "low", "cursor", "target_count", "strict",
 )  # fmt: skip
 _begin = SweepFrame.writer(*_FIELDS)
 _begin_one_leaf = SweepFrame.writer(*_FIELDS, "root", "leaf", "into", "count")
@@ -105,9 +105,6 @@ class Workspace:
         kernel_table.learn()
         if count > self.frame[SweepFrame.capacity]:
             self._reserve(2 * count)
-        if tape.input_lists:
-            self.input_lists = array("q", tape.input_lists)
-            self.frame[SweepFrame.input_lists] = self.input_lists.buffer_info()[0]
         if len(self.chunks) > 1:
             del self.chunks[1:], self.starts[1:]
             self.frame[SweepFrame.arena_end] = self.starts[0] + CHUNK
@@ -118,10 +115,15 @@ class Workspace:
         self._ready(tape, leaves - low + top + 1)
         self.note(tape, leaves, low, top)
         _begin(
-            self.frame, 0, START, tape.address, id(tape.keep) + self.layout.list_items,
-            shapes.address, strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low,
-            top, EVERY_LEAF, 0,
+            self.frame, 0, START, tape.address, *self._lists(tape), shapes.address,
+            strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low, top, EVERY_LEAF,
+            0,
         )  # fmt: skip
+
+    def _lists(self, tape: Tape) -> tuple[int, int]:
+        """Where the addresses of what lies in two lists stand, which change as these grow."""
+        items = self.layout.list_items
+        return id(tape.keep) + items, id(tape.input_lists) + items
 
     def note(self, tape: Tape, leaves: int, low: int, top: int) -> None:
         """Note what a sweep is about, of which the frame has been told."""
@@ -140,9 +142,9 @@ class Workspace:
         self._ready(tape, leaves + tape.used - low)
         tables = shapes.sizes, strides.table  # growing replaces them: hold these
         _begin_one_leaf(
-            self.frame, 0, ONE_LEAF, tape.address, id(tape.keep) + self.layout.list_items,
-            shapes.address, strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low,
-            low, EVERY_LEAF, 0, root, leaf, id(into), into.size,
+            self.frame, 0, ONE_LEAF, tape.address, *self._lists(tape), shapes.address,
+            strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low, low, EVERY_LEAF,
+            0, root, leaf, id(into), into.size,
         )  # fmt: skip
         self.frame[_RECORDS] = tape.address  # last: there may be new records
         done: bool = self.kernel(self.address) == DONE

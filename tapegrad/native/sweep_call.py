@@ -135,11 +135,7 @@ def set_up(frame, tape, sweep_at, index, low):
     sweep, things = SweepFrame(sweep_at), i8(tape)
     count = i8(things[frame.tape_leaves])[COUNT]
     lowest = int_value(frame, i8(i8(things[frame.tape_tokens])[LIST_ITEMS])[low])
-    if (
-        i8(things[frame.tape_input_lists])[COUNT] != 0
-        or count - low + index + 1 > sweep.capacity
-        or sweep.arena_end - sweep.arena != CHUNK
-    ):
+    if count - low + index + 1 > sweep.capacity or sweep.arena_end - sweep.arena != CHUNK:
         return 0
     sweep.task, sweep.bottom, sweep.changed = START, 0, 0
     changed = int_value(frame, things[frame.tape_last_mutation])
@@ -147,6 +143,7 @@ def set_up(frame, tape, sweep_at, index, low):
         sweep.changed = max(changed - sweep.shift, sweep.old_count)
     sweep.records = int_value(frame, things[frame.tape_address])
     sweep.keep_at = things[frame.tape_keep] + 8 * LIST_ITEMS
+    sweep.input_lists_at = things[frame.tape_input_lists] + 8 * LIST_ITEMS
     sweep.sizes, sweep.views = i8(frame.sizes_at)[0], i8(frame.strides_at)[0]
     sweep.leaves, sweep.low, sweep.cursor = count, low, index
     return 1

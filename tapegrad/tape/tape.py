@@ -21,6 +21,7 @@ import itertools
 import struct
 import weakref
 from _thread import _local, allocate_lock, get_ident  # `threading` takes a millisecond to import
+from array import array
 from collections.abc import Callable, Sequence
 from sys import getrefcount
 from typing import Any, ClassVar, Protocol
@@ -166,7 +167,7 @@ class Tape(Records):
         self.old: np.ndarray = np.empty(0, np.int64)  # positions of the records that were moved
         self.old_at = 0  # the address of these
         self.floor = 0  # index below which every record is released
-        self.input_lists: list[int] = []
+        self.input_lists = array("q")
         self.slots: dict[int, int] = {}  # leaf key -> input code
         self.leaves: list[Any] = []  # slot -> leaf
         self.hooks: dict[int, Any] = {}  # position -> hooks on the adjoint there
@@ -218,7 +219,8 @@ class Tape(Records):
             bits, inputs = word, None
             if len(places) > 3:
                 slot = self.slot
-                inputs = [p if p >= 0 else slot(operands[k]) for k, p in enumerate(places)]
+                codes = [p if p >= 0 else slot(operands[k]) for k, p in enumerate(places)]
+                inputs = array("q", codes)
                 bits, a, b, c = word | LISTED, len(self.input_lists), len(inputs), 0
             if a < 0:
                 a = self.slots.get(a) or self.slot(operands[0])
@@ -528,8 +530,8 @@ class Tape(Records):
         self.hooks, self.traces = hooks, traces
         return dropped
 
-    def _squeezed_inputs(self, words: np.ndarray) -> list[int]:
-        inputs: list[int] = []
+    def _squeezed_inputs(self, words: np.ndarray) -> array[int]:
+        inputs = array("q")
         for i in np.flatnonzero(words[:, WORD] & LISTED):
             start, number = int(words[i, IN0]), int(words[i, IN1])
             words[i, IN0] = len(inputs)
@@ -537,8 +539,8 @@ class Tape(Records):
         return inputs
 
     def _known_leaves(
-        self, words: np.ndarray, inputs: list[int]
-    ) -> tuple[list[Any], dict[int, int], list[int]]:
+        self, words: np.ndarray, inputs: array[int]
+    ) -> tuple[list[Any], dict[int, int], array[int]]:
         """Renumber the leaves that surviving records read, in their words too."""
         inline = (words[:, WORD] & LISTED) == 0
         codes = words[inline, IN0:SHAPE]
@@ -551,7 +553,7 @@ class Tape(Records):
         table[[-code for code in renumber]] = [*renumber.values()]
         words[inline, IN0:SHAPE] = np.where(codes < 0, table[-np.minimum(codes, 0)], codes)
         slots = {key: renumber[c] for key, c in {**self.slots}.items() if c in renumber}
-        return leaves, slots, [renumber.get(code, code) for code in inputs]
+        return leaves, slots, array("q", [renumber.get(code, code) for code in inputs])
 
 
 def _held(words: np.ndarray) -> int:

@@ -65,6 +65,7 @@ PROGRAMS = {
     "products": lambda a, b, c: (b @ a) * c + b.sum(1) * a.mean(),
     "in Python on the way": lambda a, b, c: (tg.complex(a, b).abs() * c).sum(),
     "joined": lambda a, b, c: tg.cat([a, b[0], b[1] * c]),
+    "of many": lambda a, b, c: tg.cat([a, b[0], b[1] * c, a * c, a]).exp() * c,
     "view": lambda a, b, c: (a * b * c).T[0],
     "outdated view": lambda a, b, c: outdated(a * b, c),
 }
@@ -127,7 +128,8 @@ def test_it_is_the_way_of_small_sweeps(calls):
         (a * b).backward(tg.ones(2, 3))
         (a * b)[0].backward(tg.ones(3))
         tg.autograd.grad((a * b).sum(), [a, b])
-    assert len(calls) == 12
+        tg.stack([a, a * c, b[0], b[1], a]).sum().backward()
+    assert len(calls) == 15
 
 
 def test_what_others_have_recorded_is_no_obstacle(calls):
@@ -143,6 +145,28 @@ def test_what_others_have_recorded_is_no_obstacle(calls):
         y.sum().backward()
     assert len(calls) == 4
     del kept
+
+
+def test_lists_of_inputs_that_grow_during_a_sweep():
+    """A hook records what makes them move; below it a record of many inputs is yet to come."""
+    a, _, c = leaves()
+    many = tg.stack([a, a * c, a, a + c, a])
+    y = many * 2.0
+    y.register_hook(lambda g: tg.stack([a] * 20_000)[:5] * 0.0 + g)
+    y.sum().backward()
+    np.testing.assert_allclose(a.grad.numpy(), 2.0 * (4.0 + c.item()))
+    assert c.grad.item() == pytest.approx(2.0 * (a.sum().item() + 3.0))
+
+
+def test_records_of_many_inputs_after_the_tape_was_compacted():
+    a, _, c = leaves()
+    kept = [tg.stack([a, a * k, a, a + c, a]) for k in range(3)]
+    for _ in range(5000):
+        tg.stack([a, a, a, a])
+    current.tape.reclaim()
+    tg.autograd.backward([y.sum() for y in kept])
+    np.testing.assert_allclose(a.grad.numpy(), 3.0 * 4.0 + 3.0)
+    assert c.grad.item() == 9.0
 
 
 @pytest.mark.parametrize(

@@ -474,9 +474,11 @@ def compiled_sweep(frame_at):
     """Do what the frame asks for; returns a status."""
     frame = SweepFrame(frame_at)
     task = frame.task
+    frame.input_lists = i8(frame.input_lists_at)[0]
     if task == PROPAGATE:
         return propagate(frame)
-    frame.keep = i8(frame.keep_at)[0]  # which moves when Python code has lengthened the list
+    # Both move when Python code has lengthened the lists.
+    frame.keep = i8(frame.keep_at)[0]
     if task != RESUME:
         if task == ONE_LEAF:
             aim(frame)

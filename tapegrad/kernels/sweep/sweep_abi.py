@@ -8,6 +8,7 @@ Python.
 
 import ctypes
 import sys
+from array import array as int_array
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
@@ -25,6 +26,7 @@ class SweepFrame(WordStruct):
     task: int
     records: int
     keep_at: int
+    input_lists_at: int
     sizes: int
     views: int
     shift: int
@@ -223,6 +225,7 @@ def as_listed() -> bool:
     fixed.flags.writeable = False
     flags = [read(x, "array_flags") for x in (array, across, aside, fixed)]
     items, piece = [number, array, across], slice(number, array, across)
+    numbers = int_array("q", [7, -8])  # where lists have pointers it has numbers
     return (
         FIELDS["tuple_items"][0] == layout.tuple_items
         and all(read(x, "object_type") == id(type(x)) for x in (number, array))
@@ -241,6 +244,7 @@ def as_listed() -> bool:
         and [bool(flag & WRITEABLE) for flag in flags] == [True, True, True, False]
         and [read(x, "object_size") for x in (items, tuple(items), ())] == [3, 3, 0]
         and _words(read(items, "list_items"), 3) == [id(x) for x in items]
+        and _words(read(numbers, "list_items"), 2) == [7, -8]
         and _words(id(piece) + FIELDS["slice_edges"][0], 3) == [id(x) for x in items]
         and all(
             read(dtype, "dtype_byteorder") == ord(dtype.byteorder)
