@@ -14,14 +14,15 @@ from tapegrad.functions.diagonals import diagonal
 from tapegrad.functions.elementwise import mul
 from tapegrad.functions.indexing import getitem
 from tapegrad.functions.method_decorators import method
-from tapegrad.functions.products import matmul
+from tapegrad.functions.products import matmul, outer
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import expand, permute, reshape, squeeze
 from tapegrad.ops import shape as s
 from tapegrad.ops.einsum import einsum as _einsum
 from tapegrad.ops.index import select_rows
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import F4, F8, Tensor
 
+_Order = list[int] | None
 ELLIPSIS = "..."
 _SMALL_LETTERS = "abcdefghijklmnopqrstuvwxyz"  # the module `string` takes a millisecond
 _LETTERS = _SMALL_LETTERS + _SMALL_LETTERS.upper()
@@ -69,11 +70,43 @@ def einsum(*args: Any) -> Tensor:
             if alone:
                 operands[k] = sum_(x, alone)
                 terms[k] = "".join(i for i in term if i in elsewhere)
+    if len(operands) == 2 and all(type(x) is Tensor and x._a.dtype in (F8, F4) for x in operands):
+        product = _matrix_product(*terms, out)
+        if product is not None:
+            k, orders = product
+            factors = zip((operands[k], operands[1 - k]), orders, strict=True)
+            return matmul(*[permute(x, order) if order else x for x, order in factors])
+        if len(out) == 2 and {*terms} == {*out}:
+            return outer(*[operands[terms.index(i)] for i in out])
     if len(operands) > 1:
         return run(_einsum, tuple(operands), {"terms": tuple(terms), "out": out})
     if not out and given_terms[0]:
         return operands[0]  # a sum: for NumPy a number, of which there are no views
     return permute(operands[0], [terms[0].index(i) for i in out])
+
+
+@lru_cache(1024)
+def _matrix_product(a: str, b: str, out: str) -> tuple[int, tuple[_Order, _Order]] | None:
+    """Which operand is the left factor of a matrix product, and the orders of its dimensions.
+
+    Products of small matrices run in compiled code, forward and in the sweep; other programs than
+    eager ones choose how they compute a contraction themselves.
+    """
+    for k, (left, right) in enumerate(((a, b), (b, a))):
+        batch = [i for i in out if i in left and i in right]
+        inner = [i for i in left if i in right and i not in out]
+        rows, cols = ([i for i in out if i in own and i not in batch] for own in (left, right))
+        whole = "".join([*batch, *rows, *cols]) == out and len(rows) <= 1 and len(cols) <= 1
+        if whole and len(inner) == 1 and (not batch or (rows and cols)):
+            wanted = ("".join([*batch, *rows, *inner]), "".join([*batch, *inner, *cols]))
+            if sorted(wanted[0]) == sorted(left) and sorted(wanted[1]) == sorted(right):
+                return k, (_order(left, wanted[0]), _order(right, wanted[1]))
+    return None
+
+
+def _order(term: str, wanted: str) -> _Order:
+    """How the dimensions of an operand are ordered as they are wanted; None: they are."""
+    return None if term == wanted else [term.index(i) for i in wanted]
 
 
 def _spread_out(x: Tensor, term: str, sizes: dict[str, int]) -> tuple[Tensor, str]:

@@ -265,9 +265,9 @@ def test_einsum_is_that_of_numpy(seed):
 
 
 def test_einsum_is_one_record(rng):
-    a, b = leaf(rng, 2, 3), leaf(rng, 3, 4)
+    a, b, c = leaf(rng, 2, 3), leaf(rng, 3, 4), leaf(rng, 4)
     before = current.tape.next
-    tg.einsum("ij,jk->ki", a, b)
+    tg.einsum("ij,jk,k->i", a, b, c)
     assert current.tape.next == before + 1
 
 
@@ -293,3 +293,33 @@ def test_a_dropped_outer_product_frees_the_debt_of_its_record():
     for _ in range(3 * DROP_FLOOR // (8 * 600 * 600) + 3):
         tg.outer(x, x)
     assert current.tape.debt <= DROP_FLOOR + 8 * 600 * 600
+
+
+PRODUCTS = (
+    "ij,j->i ij,jk->ik ij,jk->ki ij,kj->ik ji,jk->ik i,i-> i,ij->j bij,bjk->bik bij,bkj->bik "
+    "bij,bjk->bki bcij,bcjk->bcik ibj,bjk->bik i,j->ij i,j->ji bij,jk->bik bi,bi->b ij,ij->i"
+).split()
+
+
+@pytest.mark.parametrize("equation", PRODUCTS)
+def test_einsum_of_two_matrices(equation):
+    sizes, rng = dict(zip("ijkbc", (2, 3, 4, 5, 2), strict=True)), np.random.default_rng(0)
+    operands, out = equation.split("->")
+    terms = operands.split(",")
+    given = [rng.normal(size=[sizes[i] for i in term]) for term in terms]
+    leaves = [tg.tensor(x, requires_grad=True) for x in given]
+    y = tg.einsum(equation, *leaves)
+    np.testing.assert_allclose(y.detach().numpy(), np.einsum(equation, *given), rtol=1e-13)
+    weight = rng.normal(size=y.shape)
+    y.backward(tg.tensor(weight))
+    for k, (leaf, term) in enumerate(zip(leaves, terms, strict=True)):
+        adjoint = f"{out},{terms[1 - k]}->{term}"
+        expected = np.einsum(adjoint, weight, given[1 - k])
+        np.testing.assert_allclose(leaf.grad.numpy(), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_einsum_of_two_matrices_is_their_product():
+    a, b = (tg.ones(3, 3, requires_grad=True) for _ in range(2))
+    tg.einsum("ij,kj->ik", a, b)
+    assert tg.einsum("ij,kj->ik", a, b).tape[-1].op == "matmul"
+    assert tg.einsum("ij,ij->i", a, b).tape[-1].op == "einsum"
