@@ -17,9 +17,9 @@ from tapegrad.functions.method_decorators import method
 from tapegrad.functions.products import matmul, outer
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import expand, permute, reshape, squeeze
+from tapegrad.functions.tiling import roll
 from tapegrad.ops import shape as s
 from tapegrad.ops.einsum import einsum as _einsum
-from tapegrad.ops.index import select_rows
 from tapegrad.tensor import F4, F8, Tensor
 
 _Order = list[int] | None
@@ -382,7 +382,5 @@ def crossed(x: Tensor, y: Tensor, dim: int) -> Tensor:
             f"`cross`: dimension {dim} must have size 3 in both operands, got the shapes "
             f"{x._a.shape} and {y._a.shape}"
         )
-    once, twice = np.array([1, 2, 0]), np.array([2, 0, 1])
-    x1, x2 = (run(select_rows, (x, order), {"dim": d}) for order in (once, twice))
-    y1, y2 = (run(select_rows, (y, order), {"dim": d}) for order in (once, twice))
+    x1, x2, y1, y2 = [roll(z, shift, d) for z in (x, y) for shift in (-1, 1)]
     return sub(mul(x1, y2), mul(x2, y1))
