@@ -15,9 +15,9 @@ by Gauss and Legendre's rule, up to where the density is exp(-DROP) of that at x
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ Profile = Callable[[Any], tuple[Any, Any]]
 
 NODES, DROP = 64, 38.0
 FIRST, DOUBLINGS, HALVINGS = 2.0**-26, 38, 3  # of the search for the interval of integration
+CHUNK = 512  # elements that are integrated over together, at all nodes
 TERMS = 4000  # of a series; beyond them stand only parameters near 0, and x near the end
 CLOSE = 0.6  # x up to which the series of gamma goes, whose terms change sign soon above
 
@@ -44,20 +45,40 @@ def _no_second(name: str) -> NotImplementedYet:
     )
 
 
+@functools.cache
+def _nodes() -> tuple[Array, Array]:
+    """The nodes on [0, 1] and their weights, each a column."""
+    node, weight = np.polynomial.legendre.leggauss(NODES)
+    return (0.5 + 0.5 * node)[:, None], (0.5 * weight)[:, None]
+
+
+def _in_chunks(integral: Callable[..., Array]) -> Callable[..., Array]:
+    """A function of vectors, some elements after the others: what it computes stays in the cache."""
+
+    def chunked(*operands: Array, side: float) -> Array:
+        parts = [
+            integral(*[x[start : start + CHUNK] for x in operands], side=side)
+            for start in range(0, operands[0].size, CHUNK)
+        ]
+        return np.concatenate(parts)
+
+    return chunked
+
+
 def _integral(profile: Profile, size: int) -> Array:
     """The integral over w > 0 of what rises times exp(-what falls), which a profile gives at w."""
-    end = np.full(size, FIRST)
-    for _ in range(DOUBLINGS):
-        end = np.where(profile(end)[1] < DROP, 2 * end, end)
+    ends = FIRST * 2.0 ** np.arange(DOUBLINGS + 1)[:, None]
+    below = profile(ends)[1] < DROP
+    below[-1] = False  # where nothing is large enough, the last one is taken
+    end = ends[np.argmin(below, axis=0), 0]
     step = end / 4
     for _ in range(HALVINGS):
         end = np.where(profile(end - step)[1] >= DROP, end - step, end)
         step = step / 2
-    total = np.zeros(size)
-    for node, weight in zip(*np.polynomial.legendre.leggauss(NODES), strict=True):
-        rise, fall = profile(end * (0.5 + 0.5 * node))
-        total += weight * rise * np.exp(-fall)
-    return 0.5 * end * total
+    node, weight = _nodes()
+    rise, fall = profile(end * node)
+    total: Array = np.sum(weight * rise * np.exp(-fall), axis=0)
+    return end * total
 
 
 def _series(first: Array, ratio: Callable[[int], Any], step: Callable[[int], Any]) -> Array:
@@ -85,7 +106,8 @@ def _gamma_series(a: Array, x: Array) -> Array:
     return -_series(first, lambda n: x / (a + n + 1), lambda n: -1 / (a + n + 1)) / a
 
 
-def _gamma_integral(a: Array, x: Array, side: float) -> Array:
+@_in_chunks
+def _gamma_integral(a: Array, x: Array, *, side: float) -> Array:
     start, slope = np.log(x) - _psi(a), side * (x - a)
 
     def profile(w: Any) -> tuple[Any, Any]:
@@ -107,7 +129,8 @@ def _beta_right_series(a: Array, b: Array, x: Array, y: Array, log_x: Array) -> 
     return _series(first, lambda n: y * (whole + n) / (after + n), lambda n: 1 / (whole + n)) / b
 
 
-def _beta_integral(a: Array, b: Array, x: Array, y: Array, log_x: Array, side: float) -> Array:
+@_in_chunks
+def _beta_integral(a: Array, b: Array, x: Array, y: Array, log_x: Array, *, side: float) -> Array:
     start, slope = log_x + _psi_rise(a, b), side * (b * x - a * y)
 
     def profile(w: Any) -> tuple[Any, Any]:
@@ -142,8 +165,8 @@ def _gamma_log_slope(a: Any, x: Any) -> Any:
         valid = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
         cases = [
             ((a < 1) & (x < CLOSE), _gamma_series),
-            ((a >= 1) & (np.log(x) < _psi(a)), partial(_gamma_integral, side=-1.0)),
-            (True, partial(_gamma_integral, side=1.0)),
+            ((a >= 1) & (np.log(x) < _psi(a)), functools.partial(_gamma_integral, side=-1.0)),
+            (True, functools.partial(_gamma_integral, side=1.0)),
         ]
         return _by_cases((a, x), valid, cases).astype(kind)
 
@@ -159,9 +182,9 @@ def _beta_slope(a: Array, b: Array, x: Array, y: Array) -> Array:
         valid = (a > 0) & (b > 0) & (x > 0) & (y > 0) & np.isfinite(a + b)
         cases = [
             (left & (a < 1), _beta_left_series),
-            (left, partial(_beta_integral, side=-1.0)),
+            (left, functools.partial(_beta_integral, side=-1.0)),
             (b < 1, _beta_right_series),
-            (True, partial(_beta_integral, side=1.0)),
+            (True, functools.partial(_beta_integral, side=1.0)),
         ]
         return _by_cases((a, b, x, y, log_x), valid, cases)
 
