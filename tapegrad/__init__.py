@@ -176,7 +176,10 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad.transforms.hessian_products import hvp, vhp
     from tapegrad.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
     from tapegrad.transforms.mapping import vmap
-    from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
+    from tapegrad.transforms.pytree import (
+        ravel_pytree, register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_reduce,
+        tree_unflatten,
+    )
     from tapegrad.transforms.reverse import grad, value_and_grad, vjp
     # isort: on
     # fmt: on
@@ -252,8 +255,9 @@ __all__ = [
     "stft", "stop_gradient", "sub", "subtract", "sum", "svd", "svd_lowrank", "swapaxes", "swapdims",
     "t", "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split",
     "tensordot", "threshold", "threshold_", "tile", "topk", "trace", "transpose", "trapezoid",
-    "trapz", "tree_map", "triangular_solve", "tril", "tril_indices", "triplet_margin_loss", "triu",
-    "triu_indices", "true_divide", "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique",
+    "trapz", "tree_flatten", "tree_leaves", "tree_map", "tree_reduce", "tree_unflatten",
+    "triangular_solve", "tril", "tril_indices", "triplet_margin_loss", "triu", "triu_indices",
+    "true_divide", "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique",
     "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split",
     "unsafe_split_with_sizes", "unsqueeze", "value_and_grad", "vander", "var", "var_mean", "vdot",
     "vhp", "view_as_complex", "view_as_real", "vjp", "vmap", "vsplit", "vstack", "where",

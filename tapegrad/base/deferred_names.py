@@ -11,7 +11,8 @@ TRANSFORMS = {
     "jacobians": "hessian jacfwd jacobian jacrev",
     "mapping": "vmap",
     "hessian_products": "hvp vhp",
-    "pytree": "ravel_pytree register_pytree_node tree_map",
+    "pytree": "ravel_pytree register_pytree_node tree_flatten tree_leaves tree_map tree_reduce "
+    "tree_unflatten",
     "reverse": "grad value_and_grad vjp",
 }
 # Those of `nn.functional` that PyTorch has at top level, too, and those that differ there.

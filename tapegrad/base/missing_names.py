@@ -40,6 +40,9 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("odeint", "solve_ivp", "integrate"), _SOLVERS),
     "numpy": "NumPy's own functions take Tensors: `import numpy as np`",
     "lax": "`tapegrad.cond`, `scan`, `fori_loop` and `while_loop` are loops and branches",
+    "at": "write into a copy: `y = x.copy(); y[i] = v` is `y = x.at[i].set(v)`, and `y[i] += v` or "
+    "`np.add.at(y, i, v)`, where `i` has an element several times, is `.add(v)`",
+    "block_until_ready": "a call returns when it is done: leave it out",
     "make_jaxpr": "`print(tapegrad.jit(f).lower(x))` shows the program",
     "grad_and_value": "`tapegrad.value_and_grad`",
     "elementwise_grad": "`tapegrad.vmap(tapegrad.grad(f))`",
@@ -50,7 +53,7 @@ INSTEAD: dict[str, str] = {
     "`tapegrad.randn`, `rand` and others draw numbers",
     "utils": "`tapegrad.checkpoint(f)(x)` is `checkpoint(f, x)`, and batches are slices of Tensors",
     "profiler": "`tapegrad.profile` times operations and sweeps",
-    "tree": "`tapegrad.tree_map`",
+    "tree": "`tapegrad.tree_map`, `tree_leaves`, `tree_flatten`, `tree_unflatten`, `tree_reduce`",
     "autocast": _MIXED,
     "save": "use `pickle`, or `numpy.save` of `t.numpy()`",
     "load": "use `pickle`, or `numpy.load`",

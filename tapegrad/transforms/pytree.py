@@ -7,6 +7,7 @@ dict, OrderedDict, defaultdict, list, tuple, named tuples, dataclasses and None;
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from tapegrad.tensor import Tensor
 
 Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
 Unflatten = Callable[[Any, Any], Any]
+IsLeaf = Callable[[Any], bool]
 _known: dict[type, tuple[Flatten, Unflatten]] = {}
 
 
@@ -106,11 +108,13 @@ def _parts(x: Any) -> tuple[Iterable[Any], Any] | None:
     return None
 
 
-def flatten(x: Any) -> tuple[list[Any], Tree]:
+def flatten(x: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], Tree]:
     """The leaves of a pytree, in order, and its structure."""
+    if is_leaf is not None and is_leaf(x):
+        return [x], LEAF
     if type(x) is np.ndarray or isinstance(x, (Tensor, float, int)):
         return [x], LEAF
-    if type(x) is tuple and PLAIN.issuperset(map(type, x)):
+    if type(x) is tuple and is_leaf is None and PLAIN.issuperset(map(type, x)):
         return list(x), _flat(len(x))
     found = _parts(x)
     if found is None:
@@ -118,7 +122,7 @@ def flatten(x: Any) -> tuple[list[Any], Tree]:
     leaves: list[Any] = []
     trees = []
     for child in found[0]:
-        below, tree = flatten(child)
+        below, tree = flatten(child, is_leaf)
         leaves += below
         trees.append(tree)
     return leaves, Tree(type(x), found[1], tuple(trees))
@@ -167,16 +171,70 @@ def _build(tree: Tree, rest: Any) -> Any:
     return made
 
 
-def tree_map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+def tree_map(
+    function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None
+) -> Any:
     """A pytree of the results of a function on the leaves of one or several alike pytrees.
+
+    What `is_leaf` says True of is not taken apart; `rest` may have any subtree there.
 
     >>> import tapegrad as tg
     >>> tg.tree_map(lambda a, b: a + b, {"w": 1.0, "b": 2.0}, {"w": 10.0, "b": 20.0})
     {'w': 11.0, 'b': 22.0}
     """
-    leaves, structure = flatten(tree)
-    others = [matching(other, structure, "tree_map") for other in rest]
+    leaves, structure = flatten(tree, is_leaf)
+    part = matching if is_leaf is None else flatten_up_to
+    others = [part(other, structure, "tree_map") for other in rest]
     return unflatten(structure, [function(*each) for each in zip(leaves, *others, strict=True)])
+
+
+def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], Tree]:
+    """The leaves of a pytree, in order, and its structure.
+
+    >>> import tapegrad as tg
+    >>> leaves, structure = tg.tree_flatten({"w": [1.0, 2.0], "b": (3.0, None)})
+    >>> leaves, structure
+    ([1.0, 2.0, 3.0], {'w': list(*, *), 'b': (*, None)})
+    """
+    return flatten(tree, is_leaf)
+
+
+def tree_unflatten(structure: Tree, leaves: Iterable[Any]) -> Any:
+    """The pytree of a structure that `tree_flatten` gave, with these leaves.
+
+    >>> import tapegrad as tg
+    >>> leaves, structure = tg.tree_flatten({"w": [1.0, 2.0], "b": (3.0, None)})
+    >>> tg.tree_unflatten(structure, [10 * x for x in leaves])
+    {'w': [10.0, 20.0], 'b': (30.0, None)}
+    """
+    given = list(leaves)
+    if len(given) != _count(structure):
+        raise ValueError(
+            f"`tree_unflatten`: the structure {structure!r} has {_count(structure)} leaves, got "
+            f"{len(given)}"
+        )
+    return unflatten(structure, given)
+
+
+def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """The leaves of a pytree, in order.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> norm = lambda tree: np.sqrt(sum(np.sum(x**2) for x in tg.tree_leaves(tree)))
+    >>> tg.grad(norm)({"w": np.array([3.0, 0.0]), "b": 4.0})
+    {'w': array([0.6, 0. ]), 'b': 0.8}
+    """
+    return flatten(tree, is_leaf)[0]
+
+
+def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, *initializer: Any) -> Any:
+    """What remains of the leaves of a pytree when two at a time are combined, as by `reduce`.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> tg.tree_reduce(lambda n, x: n + x.size, {"w": np.ones((2, 3)), "b": np.ones(3)}, 0)
+    9
+    """
+    return functools.reduce(function, flatten(tree)[0], *initializer)
 
 
 def matching(x: Any, tree: Tree, name: str) -> list[Any]:

@@ -77,3 +77,32 @@ def test_other_dicts_of_python_are_containers(make):
     assert double == {"b": 4.0, "a": 6.0}
     if isinstance(given, defaultdict):
         assert double["c"] == []
+
+
+TREE = {"w": [1.0, np.array([2.0, 3.0])], "none": None, "b": (4.0,)}
+
+
+def test_pytrees_taken_apart_and_made_again():
+    leaves, structure = tg.tree_flatten(TREE)
+    assert [np.size(x) for x in leaves] == [1, 2, 1]
+    assert tg.tree_leaves(TREE)[2] == 4.0
+    again = tg.tree_unflatten(structure, (2 * x for x in leaves))
+    assert list(again) == ["w", "none", "b"]
+    assert (again["b"], again["w"][1][1]) == ((8.0,), 6.0)
+    assert tg.tree_reduce(lambda n, x: n + np.sum(x), TREE, 100.0) == 110.0
+    with pytest.raises(ValueError, match="has 3 leaves, got 2"):
+        tg.tree_unflatten(structure, leaves[:2])
+
+
+def test_what_is_a_leaf_can_be_said():
+    is_leaf = lambda x: x is None or isinstance(x, tuple)
+    assert tg.tree_leaves(TREE, is_leaf=is_leaf)[2:] == [None, (4.0,)]
+    assert tg.tree_map(len, {"a": (1, 2), "b": (3,)}, is_leaf=is_leaf) == {"a": 2, "b": 1}
+    pairs = tg.tree_map(lambda a, b: (a, b), [None, (1.0, 2.0)], [{"x": 3.0}, 4.0], is_leaf=is_leaf)
+    assert pairs == [(None, {"x": 3.0}), ((1.0, 2.0), 4.0)]
+
+
+def test_a_norm_over_leaves_is_differentiated():
+    norm = lambda tree: np.sqrt(sum(np.sum(x**2) for x in tg.tree_leaves(tree)))
+    for f in (tg.grad(norm), tg.jit(tg.grad(norm))):
+        assert f({"a": np.array([3.0]), "b": (4.0,)})["b"][0] == 0.8
