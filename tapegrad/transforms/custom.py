@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from tapegrad.transforms.call_arguments import name_of, outputs, require_functio
 from tapegrad.transforms.pickling import findable, global_name
 from tapegrad.transforms.plain_call import PlainCall, alone, check_alone, gradient, plain_call
 from tapegrad.transforms.pytree import LEAF, PLAIN, Tree, flatten, is_flat, matching, unflatten
+from tapegrad.transforms.pytree import tree_map as mapped
 from tapegrad.transforms.transposing import transposed
 
 
@@ -66,7 +68,9 @@ class _Custom:
     def _ready(self) -> bool:
         raise NotImplementedError
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            args = self._by_place(args, kwargs)
         found = plain_call(self, current.tape, args, {})
         if found is not None:
             return found
@@ -79,6 +83,17 @@ class _Custom:
                 f"`.def{self._name()[7:]}(...)` on what `{self._name()}` returned"
             )
         return call.run()
+
+    def _by_place(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments by their places, as rules take them; those left out have their defaults."""
+        given = inspect.signature(self.f).bind(*args, **kwargs)
+        given.apply_defaults()
+        if given.kwargs:
+            raise TypeError(
+                f"`{self._name()}`: {name_of(self.f)} takes {', '.join(given.kwargs)} by keyword "
+                "alone, and rules get arguments by their places: let them be given by place too"
+            )
+        return given.args
 
     def call(self, args: Any, kwargs: dict[str, Any]) -> _Call:
         """A call with some arguments."""
@@ -409,6 +424,32 @@ class custom_jvp(_Custom):
         """Say how values and tangents are computed."""
         self.rule = rule
         return rule
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Say the tangent by each argument apart: `jvp(t, y, *args)`, y being the value; or None.
+
+        >>> import tapegrad as tg
+        >>> scaled = tg.custom_jvp(lambda x, n: n * x)
+        >>> scaled.defjvps(lambda t, y, x, n: n * t, None)
+        >>> tg.grad(scaled)(3.0, 2.0)
+        2.0
+        """
+
+        def rule(*given: Any) -> tuple[Any, Any]:
+            *static, primals, tangents = given
+            if len(jvps) != len(primals):
+                raise TypeError(
+                    f"`custom_jvp`: `defjvps` of {name_of(self.f)} was given {len(jvps)} functions "
+                    f"for {len(primals)} arguments: one for each, or None"
+                )
+            y = self(*self.whole(static, primals))
+            pairs = [(jvp, t) for jvp, t in zip(jvps, tangents, strict=True) if jvp is not None]
+            slopes = [jvp(*static, t, y, *primals) for jvp, t in pairs]
+            if not slopes:
+                return y, mapped(np.zeros_like, y)
+            return y, mapped(lambda *parts: sum(parts[1:], start=parts[0]), *slopes)
+
+        self.rule = rule
 
     def _ready(self) -> bool:
         return self.rule is not None

@@ -97,6 +97,41 @@ def test_arguments_that_are_not_differentiated():
         assert mode(lambda x: applied(x, np.sin))(0.4) == pytest.approx(7 * np.sin(0.4))
 
 
+@pytest.mark.parametrize("kind", [tg.custom_vjp, tg.custom_jvp])
+def test_arguments_by_name_and_defaults(kind):
+    f = kind(lambda x, n=2, k=1.0: k * x**n)
+    if kind is tg.custom_vjp:
+        forward = lambda x, n, k: (k * x**n, (x, n, k))
+        f.defvjp(forward, lambda kept, g: (g * kept[2] * kept[1] * kept[0], None, None))
+    else:
+        f.defjvps(lambda t, y, x, n, k: k * n * x * t, None, None)
+    for wrap in (lambda f: f, tg.jit):
+        assert wrap(tg.grad(lambda x: f(x, k=3.0)))(5.0) == 30.0
+        assert wrap(tg.grad(lambda x: f(n=2, x=x)))(5.0) == 10.0
+    assert f(2.0, k=3.0) == 12.0
+    with pytest.raises(TypeError, match="keyword alone"):
+        kind(lambda x, *, n: x**n)(2.0, n=3)
+
+
+def test_tangents_by_each_argument_apart():
+    f = tg.custom_jvp(lambda x, y: {"p": x * y, "s": x + y})
+    f.defjvps(
+        lambda t, r, x, y: {"p": t * y, "s": 7 * t}, lambda t, r, x, y: {"p": t * x, "s": 5 * t}
+    )
+    g = lambda x, y: tg.tree_reduce(lambda a, b: a + b, f(x, y))
+    assert tg.grad(g, argnums=(0, 1))(2.0, 3.0) == (10.0, 7.0)
+    assert tg.jvp(g, (2.0, 3.0), (1.0, 10.0)) == (11.0, 80.0)
+    assert tg.hessian(lambda v: g(v[0], v[1]))(np.array([2.0, 3.0]))[0, 1] == 1.0
+    f.defjvps(None, None)
+    assert tg.grad(g)(2.0, 3.0) == 0.0
+    f.defjvps(None)
+    with pytest.raises(TypeError, match="1 functions for 2 arguments"):
+        tg.grad(g)(2.0, 3.0)
+    along = tg.custom_jvp(lambda h, x: h(x), nondiff_argnums=(0,))
+    along.defjvps(lambda h, t, y, x: 2 * tg.jvp(h, (x,), (t,))[1])
+    assert tg.grad(lambda x: along(np.sin, x))(0.0) == 2.0
+
+
 def test_rules_over_pytrees():
     @tg.custom_vjp
     def norm(p):
