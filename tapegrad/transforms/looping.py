@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.base.native_arrays import in_native_form
 from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.functions.arithmetic import where
 from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched
@@ -60,6 +61,8 @@ class Carried(NamedTuple):
         """The form of the first carry, and its leaves."""
         given, tree = flatten(init)
         leaves = plain_arrays(given, name)
+        if numpys():  # a trip may write into them what a derivative goes through
+            leaves = [_writable(x) for x in leaves]
         specs = tuple([spec_of(x, name, "the carry") for x in leaves])
         return cls(name, tree, specs), leaves
 
@@ -82,6 +85,11 @@ class Carried(NamedTuple):
                     "shape and dtype (0.0 instead of 0, `np.zeros(3)`, `np.float32(0)`)"
                 )
         return leaves
+
+
+def _writable(x: Any) -> Any:
+    """A leaf; of an array of floats a Tensor with the same values, to be written into."""
+    return as_leaf(x.copy()) if isinstance(x, np.ndarray) and x.dtype.kind in "fc" else x
 
 
 def condition(x: Any, name: str, kinds: str = "biuf") -> Any:
@@ -161,6 +169,7 @@ def alike(first: Any, second: Any, functions: tuple[Any, Any]) -> tuple[list[Any
         if p != q:
             raise TypeError(
                 f"`cond`: leaf {k} of what {names[0]} returned has the shape {p.shape} and dtype "
-                f"{p.dtype}, that of {names[1]} has {q.shape} and {q.dtype}: both must be the same"
+                f"{p.dtype}, that of {names[1]} has {q.shape} and {q.dtype}: both must be the same "
+                "(0.0 instead of 0, `np.zeros(3)`)"
             )
     return a, ordered, tree

@@ -519,3 +519,38 @@ def test_writes_into_a_part_of_complex_numbers(part):
     x = np.array([0.3, -1.2, 0.5])
     for transform in (tg.jacrev, tg.jacfwd, lambda f: tg.jit(tg.jacrev(f))):
         np.testing.assert_allclose(transform(f)(x), tg.jacfwd(wanted)(x), rtol=1e-14)
+
+
+LOOPS = {
+    "scan": lambda trip, y: tg.scan(lambda y, i: (trip(i, y), None), y, np.arange(3))[0],
+    "fori_loop": lambda trip, y: tg.fori_loop(0, 3, trip, y),
+    "while_loop": lambda trip, y: tg.while_loop(
+        lambda c: c[0] < 3, lambda c: (c[0] + 1, trip(c[0], c[1])), (0, y)
+    )[1],
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_write_into_a_first_carry_of_constants(name):
+    start = np.zeros(4)
+
+    def f(x):
+        def trip(i, y):
+            y = y.copy()
+            y[1:] += x[:3] * y[:3].sum()
+            y[0] = x[0]
+            return y
+
+        return np.sum(LOOPS[name](trip, start) ** 2)
+
+    x = np.array([0.5, -1.0, 2.0])
+    step = 1e-6 * np.eye(3)
+    slopes = [(f(x + e) - f(x - e)) / 2e-6 for e in step]
+    for g in (
+        tg.grad(f),
+        tg.jit(tg.grad(f)),
+        tg.jacfwd(f),
+        lambda x: tg.vmap(tg.grad(f))(x[None])[0],
+    ):
+        np.testing.assert_allclose(g(x), slopes, rtol=1e-6)
+    assert not start.any()
