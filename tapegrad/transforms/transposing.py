@@ -23,13 +23,27 @@ PROBES = 1.0, 1e6  # one of them shows clipping, above or below a bound
 def transposed(
     gradients: Gradients, values: list[Tensor], slopes: list[Tensor], name: str
 ) -> list[Tensor]:
-    """The tangents of some values, from a rule for gradients and the tangents of the inputs."""
-    with enable_grad(), variables(map(zeros_like, values)) as weights:
-        pairs = _pairs(gradients(weights), slopes)
-        found = pull([b for b, _ in pairs], [t for _, t in pairs], weights, recorded=True)
-    with no_grad():
-        for size in PROBES:
-            _check_linear(gradients, found, slopes, size, name)
+    """The tangents of some values, from a rule for gradients and the tangents of the inputs.
+
+    They are taken at zero weights first.  A rule that iterates until it is exact enough may do
+    nothing there, and is linear elsewhere: so where that fails, or nobody knows, at others.
+    """
+    linear: bool | None = None
+    for size in (0.0, PROBES[0]):
+        starts = [constant(_probe(y, size), y) if size else zeros_like(y) for y in values]
+        with enable_grad(), variables(starts) as weights:
+            pairs = _pairs(gradients(weights), slopes)
+            found = pull([b for b, _ in pairs], [t for _, t in pairs], weights, recorded=True)
+        with no_grad():
+            linear = _linear(gradients, found, slopes)
+        if linear:
+            break
+    if linear is False:
+        raise RuntimeError(
+            f"the rule of {name} is not linear in the gradient that it is given (it clips or "
+            "rescales it, or detaches it), so it has no tangents in forward mode: use reverse mode "
+            "(`grad`, `jacrev`, `vhp`), or say with `custom_jvp` what the tangents are"
+        )
     return found
 
 
@@ -37,23 +51,23 @@ def _pairs(back: list[Tensor | None], slopes: list[Tensor]) -> list[tuple[Tensor
     return [(b, t) for b, t in zip(back, slopes, strict=True) if b is not None]
 
 
-def _check_linear(
-    gradients: Gradients, found: list[Tensor], slopes: list[Tensor], size: float, name: str
-) -> None:
-    """Refuse a rule that is not linear: its derivative at zero weights must be the rule itself."""
-    weights = [constant(_probe(y, size), y) for y in found]
-    products = [_inner(a, b) for a, b in _pairs(gradients(weights), slopes)]
-    products += [-_inner(w, y) for w, y in zip(weights, found, strict=True)]
-    difference = _size(sum(p.sum() for p in products))
-    bound = sum(_size(p.abs().sum()) for p in products)
+def _linear(gradients: Gradients, found: list[Tensor], slopes: list[Tensor]) -> bool | None:
+    """Whether a rule is linear: its derivative is the rule itself.  None if the values are unknown.
+
+    Those that are not finite prove nothing.
+    """
     is_f8 = all(np.finfo(y._a.dtype).bits == 64 for y in (*found, *slopes))
-    # Unknown or non-finite values prove nothing.
-    if np.isfinite(bound) and difference > (1e-6 if is_f8 else 1e-2) * bound:
-        raise RuntimeError(
-            f"the rule of {name} is not linear in the gradient that it is given (it clips or "
-            "rescales it, or detaches it), so it has no tangents in forward mode: use reverse mode "
-            "(`grad`, `jacrev`, `vhp`), or say with `custom_jvp` what the tangents are"
-        )
+    known = True
+    for size in PROBES:
+        weights = [constant(_probe(y, size), y) for y in found]
+        products = [_inner(a, b) for a, b in _pairs(gradients(weights), slopes)]
+        products += [-_inner(w, y) for w, y in zip(weights, found, strict=True)]
+        difference = _size(sum(p.sum() for p in products))
+        bound = sum(_size(p.abs().sum()) for p in products)
+        if np.isfinite(bound) and difference > (1e-6 if is_f8 else 1e-2) * bound:
+            return False
+        known = known and not np.isnan(bound)
+    return True if known else None
 
 
 def _inner(a: Tensor, b: Tensor) -> Tensor:

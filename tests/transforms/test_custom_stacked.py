@@ -134,3 +134,35 @@ def test_rules_that_are_not_linear_have_no_tangents(name):
             forward(X)
     many = lambda x: np.concatenate([f(x)] * 20)
     same(tg.jacobian(many)(X), tg.jacrev(many)(X))
+
+
+def solved_by_iteration(a, b):
+    """x = a x + b, and its adjoint in the same way: neither does anything with zeros."""
+
+    def iterated(a, b):
+        going_on = lambda c: np.max(np.abs(c[1] - c[0])) > 1e-12
+        return tg.while_loop(going_on, lambda c: (c[1], a @ c[1] + b), (0 * b, b))[1]
+
+    def backward(kept, g):
+        a, x = kept
+        adjoint = iterated(a.T, g)
+        return np.outer(adjoint, x), adjoint
+
+    solve = tg.custom_vjp(iterated)
+    solve.defvjp(lambda a, b: (lambda x: (x, (a, x)))(solve(a, b)), backward)
+    return solve(a, b)
+
+
+def mapped(f):
+    return lambda *x: tg.jit(tg.vmap(f))(*[v[None] for v in x])[0]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tg.jit, mapped], ids=["eager", "jit", "map"])
+@pytest.mark.parametrize("of", [lambda f: f, lambda f: tg.grad(f, argnums=1)])
+def test_a_rule_that_iterates_is_linear_where_the_gradient_is_not_zero(wrap, of):
+    a, b = np.array([[0.2, 0.1], [-0.3, 0.4]]), np.array([1.0, -2.0])
+    f = lambda a, b: np.sum(solved_by_iteration(a, b) ** 3)
+    exact = lambda a, b: np.sum(np.linalg.solve(np.eye(2) - a, b) ** 3)
+    tangents = (np.array([[1.0, 2.0], [0.5, -1.0]]), np.array([0.3, 0.7]))
+    forward = lambda f: wrap(lambda a, b: tg.jvp(of(f), (a, b), tangents)[1])
+    np.testing.assert_allclose(forward(f)(a, b), forward(exact)(a, b), rtol=1e-7)
