@@ -53,7 +53,7 @@ def _nodes() -> tuple[Array, Array]:
 
 
 def _in_chunks(integral: Callable[..., Array]) -> Callable[..., Array]:
-    """A function of vectors, some elements after the others: what it computes stays in the cache."""
+    """A function of vectors, a part of them at a time: what it computes stays in the cache."""
 
     def chunked(*operands: Array, side: float) -> Array:
         parts = [
