@@ -153,6 +153,9 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
         function = _EXACT_POWERS.get(exponent)
         if function is not None:
             return function(input)
+    elif kind is int and isinstance(input, Tensor) and input._a.dtype.kind == "i":
+        if exponent in (2, 3):  # products are compiled for integers, and powers are not
+            return square(input) if exponent == 2 else _cube(input)
     elif kind is bool and isinstance(input, Tensor) and input._a.dtype.kind == "b":
         return ge(input, exponent)  # which is the power, among booleans
     return _pow(input, exponent)

@@ -232,21 +232,21 @@ pow: Op = elementwise(
 )
 floor_divide = elementwise(
     "floor_divide", np.floor_divide, a=lambda: 0, b=lambda: 0, domain=POSITIVE,
-    scalar="vmath.floor_divide({0}, {1})",
+    scalar="vmath.floor_divide({0}, {1})", kinds="fi", integer_form="floored({0}, {1})[0]",
     guard="vmath.divides_late({0}, {1})", vmath="few", inplace=True, loop="f8 f4 scalar",
     doc="The quotient rounded down.",
     example=("tg.floor_divide(tg.tensor(7.0), 2.0)", "tensor(3.)"),
 )
 remainder = elementwise(
     "remainder", np.remainder, domain=QUOTIENTS, a=lambda: 1, b=lambda a, b: -floor(a / b),
-    scalar="vmath.remainder({0}, {1})",
+    scalar="vmath.remainder({0}, {1})", kinds="fi", integer_form="floored({0}, {1})[1]",
     guard="vmath.divides_late({0}, {1})", vmath="few", inplace=True, loop="f8 f4 scalar",
     doc="What a division leaves, with the divisor's sign.",
     example=("tg.remainder(tg.tensor(-7.0), 2.0)", "tensor(1.)"),
 )
 fmod = elementwise(
     "fmod", np.fmod, domain=QUOTIENTS, a=lambda: 1, b=lambda a, b: -trunc(a / b),
-    scalar="vmath.fmod({0}, {1})",
+    scalar="vmath.fmod({0}, {1})", kinds="fi", integer_form="truncated({0}, {1})[1]",
     guard="vmath.divides_late({0}, {1})", vmath="few", ordered=True, inplace=True,
     loop="f8 f4 scalar",
     doc="What a division leaves, with the dividend's sign.",

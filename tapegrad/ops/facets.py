@@ -28,6 +28,8 @@ class Facets:
     # The kinds of elements for which ``scalar`` computes what NumPy does, and of results for which
     # ``decomposition`` does: floats (``f``), integers (``i``), booleans (``b``), complex (``c``).
     kinds: str = "f"
+    # The form of integers, where it is another one than ``scalar``.
+    integer_form: str = ""
     # Integers and booleans become the default floating-point type first.
     to_float: bool = False
     # It is not defined for complex numbers, none of which is larger than another.

@@ -106,6 +106,8 @@ class Code(Block):
         if name == "clamp" and kind not in FLOATS:
             lower, upper = _form(scalar_form("maximum")), _form(scalar_form("minimum"))
             return _value(upper(lower(operands[0], operands[1]), operands[2]))
+        if kind[0] == "i" and name in table and table[name].integer_form:
+            return form(table[name].integer_form, self, values)
         if name in scipy_calls.SCIPY:
             return scipy_calls.call(name, *operands).value
         links = chain(name, "none" if kind == "float" else self.short)
@@ -172,6 +174,8 @@ def _names() -> dict[str, Any]:
         "abs": ssa.magnitude,
         "floor": ssa.floor,
         "select": ssa.select,
+        "floored": ssa.floored,
+        "truncated": ssa.truncated,
         "copysign": ssa.copysign,
         "width": lambda x: 64 if x.type == "i64" else 32,
         "zero": 0,

@@ -24,7 +24,8 @@ _WORDS: dict[str, dict[str, str | None]] = {
     "-": {"double": "fsub", "float": "fsub", "i1": None, "int": "sub"},
     "*": {"double": "fmul", "float": "fmul", "i1": "and", "int": "mul"},
     "/": {"double": "fdiv", "float": "fdiv"},
-    "%": {"double": "frem", "float": "frem"},
+    "%": {"double": "frem", "float": "frem", "i64": "srem", "i32": "srem"},
+    "//": {"i64": "sdiv", "i32": "sdiv"},
     "&": {"double": None, "float": None, "int": "and"},
     "|": {"double": None, "float": None, "int": "or"},
     "^": {"double": None, "float": None, "int": "xor"},
@@ -289,6 +290,23 @@ def floor(x: Operand) -> Operand:
 def truncated_remainder(a: Operand, b: Operand) -> Operand:
     """libm's fmod."""
     return a._two("%", a, b)
+
+
+def truncated(a: Operand, b: Operand) -> tuple[Operand, Operand]:
+    """The quotient of integers, rounded to 0, and what it leaves; both are 0 where b is 0.
+
+    A division by 0 traps, and so does that of the lowest integer by -1.
+    """
+    safe = select((b == 0) | (b == -1), 1, b)
+    quotient = select(b == -1, -a, select(b == 0, 0, a._two("//", a, safe)))
+    return quotient, a._two("%", a, safe)
+
+
+def floored(a: Operand, b: Operand) -> tuple[Operand, Operand]:
+    """The quotient of integers rounded down, and what it leaves, with the sign of b."""
+    q, r = truncated(a, b)
+    lower = (r != 0) & ((r < 0) != (b < 0))
+    return select(lower, q - 1, q), select(lower, r + b, r)
 
 
 def widen(x: Operand) -> Operand:

@@ -167,7 +167,8 @@ class Schedule(ScheduleState):
             return REDUCE
         if fits and node.op.scatters and node.dtype.kind in "fi":
             return COLLECT
-        if fits and node.op.scans and node.dtype.kind == "f":
+        same = all(x.dtype == node.dtype for x in operands)
+        if fits and node.op.scans and (node.dtype.kind == "f" or (node.dtype.kind == "i" and same)):
             return SCAN
         if fits and node.op.lapack and lapack.serves(node, operands):
             return NATIVE
