@@ -13,6 +13,7 @@ from tapegrad.functions.inplace_methods import index_put_, setitem
 from tapegrad.functions.scattering import diagonal_places, index_reduce
 from tapegrad.functions.shapes import broadcast_to, clone, reshape, to
 from tapegrad.numpy_face.common import handles, plain, tensor, unsupported
+from tapegrad.numpy_face.mapped import varies
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -120,7 +121,13 @@ def reduce_at(a: Tensor, indices: Any, b: Any, *, reduce: str) -> None:
 
     What comes to one place is reduced, with what stands there.
     """
-    places = np.arange(a._a.size).reshape(a._a.shape)[plain(indices, "at")]
-    value = broadcast_to(to(tensor(b), dtype=a._a.dtype), places.shape)
-    rows = [reshape(x, (-1,)) for x in (clone(a), wrap(places), value)]
+    every = np.arange(a._a.size).reshape(a._a.shape)
+    key = indices if isinstance(indices, tuple) else (indices,)
+    if varies(key):
+        key = tuple([tensor(part) if isinstance(part, list) else part for part in key])
+        places = getitem(wrap(every), key)
+    else:
+        places = wrap(every[plain(indices, "at")])
+    value = broadcast_to(to(tensor(b), dtype=a._a.dtype), places._a.shape)
+    rows = [reshape(x, (-1,)) for x in (clone(a), places, value)]
     setitem(a, ..., reshape(index_reduce(rows[0], 0, rows[1], rows[2], reduce), a._a.shape))

@@ -106,7 +106,6 @@ READ = {
     "setdiff1d": lambda i: np.setdiff1d(tg.tensor(T), [i, 3]),
     "put": lambda i: np.put(tg.tensor(T), [i], 0.0),
     "reduceat": lambda i: np.add.reduceat(tg.tensor(T), [0, i]),
-    "at": lambda i: np.maximum.at(tg.tensor(T), [0, i], 0.0),
     "partition": lambda i: np.partition(tg.tensor(T), [i]),
     "apply_over_axes": lambda i: np.apply_over_axes(np.sum, tg.tensor(T), [i * 0]),
 }
@@ -119,3 +118,38 @@ def test_values_that_are_not_known_are_not_read(name):
         tg.jit(READ[name])(np.array(2))
     with pytest.raises(RuntimeError, match=r"under `vmap` (differ|finds)"):
         tg.vmap(READ[name])(np.array([2, 2]))
+
+
+def reduced(ufunc):
+    def f(y, i, v):
+        y = y * 1.0
+        ufunc.at(y, (i, [0, 1, 1, 0]), v)
+        ufunc.at(y, (slice(None), i[0]), v[0])
+        return y
+
+    return f
+
+
+@pytest.mark.parametrize("ufunc", [np.multiply, np.maximum, np.minimum, np.add])
+def test_what_comes_to_places_that_are_not_known_is_reduced(ufunc):
+    y, v = np.cos(np.arange(6.0)).reshape(3, 2), np.array([0.5, 2.0, -3.0, 1.5])
+    f, i = reduced(ufunc), np.array([0, 1, 1, 0])
+    wanted, loss = f(y, i, v), lambda y, v, i: np.sum(f(y, i, v) ** 2)
+    np.testing.assert_array_equal(tg.jit(f)(y, i, v), wanted)
+    mapped = tg.jit(tg.vmap(f, in_axes=(None, 0, 0)))(y, np.stack([i, i]), np.stack([v, v]))
+    np.testing.assert_array_equal(mapped[1], wanted)
+    slope = tg.grad(loss, argnums=(0, 1))
+    for a, b in zip(tg.jit(slope)(y, v, i), slope(y, v, i), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+    step = 1e-6 * np.eye(4)
+    central = [(loss(y, v + h, i) - loss(y, v - h, i)) / 2e-6 for h in step]
+    np.testing.assert_allclose(slope(y, v, i)[1], central, rtol=1e-6)
+
+
+def test_a_list_may_hold_a_place_that_is_not_known():
+    def f(x, i):
+        y = x * 1.0
+        np.maximum.at(y, [0, i], 2.0)
+        return y
+
+    assert tg.jit(f)(np.zeros(4), 3).tolist() == [2.0, 0.0, 0.0, 2.0]
