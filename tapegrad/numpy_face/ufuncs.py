@@ -115,6 +115,8 @@ def _lambertw(z: Any, k: Any, tol: Any) -> Tensor:
 
 _sine_integral = unary(scipy_special.sine_integral)
 _cosine_integral = unary(scipy_special.cosine_integral)
+_fresnel_sine = unary(scipy_special.fresnel_sine)
+_fresnel_cosine = unary(scipy_special.fresnel_cosine)
 _of_branch = binary(scipy_special.lambertw)
 # fmt: off
 # A row that is a function by itself is NumPy's ufunc, or SciPy's, if that is its forward.
@@ -137,7 +139,7 @@ SPECIAL: dict[str, Any] = {f.name: own for f, own in ROWS.items() if isinstance(
     "digamma": ew.digamma, "logit": logit, "log_expit": lambda x: ew.neg(a.softplus(ew.neg(x))),
     "exp2": ew.exp2, "expm1": ew.expm1, "log1p": ew.log1p, "cbrt": unary(e.cbrt), "zeta": ew.zeta,
     "gammaln": ew.lgamma, "sici": lambda x: (_sine_integral(x), _cosine_integral(x)),
-    "lambertw": _lambertw,
+    "lambertw": _lambertw, "fresnel": lambda x: (_fresnel_sine(x), _fresnel_cosine(x)),
 } | {op.name: _of_row(op) for op in scipy_special.ROWS} | {
     f"eval_{theirs}": _of_degree(f"{ours}_polynomial_{kind}", f"eval_{theirs}")
     for theirs, ours, kind in (

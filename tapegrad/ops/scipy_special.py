@@ -19,6 +19,7 @@ from tapegrad.ops.elementwise import (
     Lazy,
     cos,
     eq,
+    erf,
     exp,
     expm1,
     gt,
@@ -351,11 +352,19 @@ sine_integral = elementwise("sine_integral", _part("sici", 0), x=lambda x: sinc(
 cosine_integral = elementwise("cosine_integral", _part("sici", 1), x=lambda x: cos(x) / x,
                               domain=POSITIVE, ordered=True, to_float=True,
                               singular="It is -infinite at 0, and NaN below.")
+fresnel_sine = elementwise("fresnel_sine", _part("fresnel", 0), to_float=True,
+                           x=lambda x: sin(math.pi / 2 * x * x))
+fresnel_cosine = elementwise("fresnel_cosine", _part("fresnel", 1), to_float=True,
+                             x=lambda x: cos(math.pi / 2 * x * x))
+owens_t = scipy_row("owens_t", Lazy("owens_t"),
+                    h=lambda h, a: -exp(-h * h / 2) * erf(a * h / math.sqrt(2.0))
+                                   / math.sqrt(8 * math.pi),
+                    a=lambda h, a: exp(-h * h * (1 + a * a) / 2) / (2 * math.pi * (1 + a * a)))
 ROWS = (
     gamma, rgamma, loggamma, gammasgn, beta, betaln, betainc, betaincc, betaincinv, betainccinv,
     gammaincinv, gammainccinv, stdtr, stdtrit, binom, poch, rel_entr, kl_div, erfcinv, erfi, dawsn,
     exp10, exprel, exp1, expi, expn, jv, yv, yn, iv, ive, kv, kve, kn, hyp1f1,
     hyp0f1, hyp2f1, ellipk, ellipkm1, ellipe, ellipkinc, ellipeinc, spence, boxcox, boxcox1p,
-    inv_boxcox, inv_boxcox1p, voigt_profile,
+    inv_boxcox, inv_boxcox1p, voigt_profile, owens_t,
 )
 # fmt: on

@@ -25,8 +25,9 @@ NO_LOOP = "cofactor_slope ctc ctc_slope gcd lcm masked_embed masked_select nexta
 SCIPY = (
     "beta_logit_slope_a beta_logit_slope_b ellipeinc_slope ellipkinc_slope gamma_log_slope "
     "airy_ai airy_ai_slope chebyshev_polynomial_t chebyshev_polynomial_u cosine_integral "
-    "gegenbauer hermite_polynomial_h hermite_polynomial_he lambertw laguerre laguerre_polynomial_l "
-    "legendre_polynomial_p polygamma sine_integral sparse_solve voigt_dispersion zeta"
+    "fresnel_cosine fresnel_sine gegenbauer hermite_polynomial_h hermite_polynomial_he lambertw "
+    "laguerre laguerre_polynomial_l legendre_polynomial_p polygamma sine_integral sparse_solve "
+    "voigt_dispersion zeta"
 )
 CALLED_BACK = frozenset(f"{COMPLEX} {NO_LOOP} {SCIPY}".split())
 TOLERANCE = {F8: 1e-12, F4: 3e-5}

@@ -228,6 +228,17 @@ def test_integrals_of_sine_and_cosine():
     assert tg.grad(lambda x: scipy.special.sici(x)[0])(0.0) == 1.0
 
 
+def test_integrals_of_fresnel():
+    x = np.array([0.0, -0.7, 3.0])
+    slopes = np.stack([np.sin(np.pi / 2 * x * x), np.cos(np.pi / 2 * x * x)])
+    f = lambda x: np.stack(scipy.special.fresnel(x))
+    np.testing.assert_array_equal(f(tg.tensor(x)), scipy.special.fresnel(x))
+    for jacobian in (tg.jacfwd, tg.jacrev, lambda g: tg.jit(tg.jacrev(g))):
+        np.testing.assert_allclose(jacobian(f)(x).sum(2), slopes, rtol=1e-13)
+    bend = tg.jit(tg.vmap(tg.grad(tg.grad(lambda x: f(x)[0]))))(x)
+    np.testing.assert_allclose(bend, np.pi * x * slopes[1], rtol=1e-13)
+
+
 @pytest.mark.parametrize(
     ("name", "x", "second"),
     [
