@@ -26,6 +26,12 @@ _PLACED = (
     "write into that"
 )
 
+SLICED = (
+    "`x[i:j]` by a Tensor whose value is not known here would have as many elements as nobody "
+    "knows: write `x[i + np.arange(n)]` for `x[i:i + n]`, also to write into it, and "
+    "`np.where(np.arange(len(x)) < i, x, 0.0)` for what `x[:i]` is added up to"
+)
+
 
 def explain(why: RuntimeError, frame: FrameType, kind: str) -> None:
     """Let a refusal to read a Tensor say what to write, if the line in a frame shows what is meant.

@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from tapegrad.base.abstract_array import everything
+from tapegrad.base.call_site import SLICED
 from tapegrad.base.dtypes import fitted
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import run
@@ -69,7 +70,12 @@ def parse(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor]]:
 
 
 def _whole(edge: Any) -> Any:
-    return int(edge) if isinstance(edge, Tensor) else edge
+    if not isinstance(edge, Tensor):
+        return edge
+    try:
+        return int(edge)
+    except RuntimeError as why:
+        raise RuntimeError(SLICED) from why
 
 
 def _add_array(part: Any, plan: list[Any], arrays: list[Tensor]) -> int:

@@ -11,4 +11,8 @@ __dir__ = dir_of(globals())
 
 
 def __getattr__(name: str) -> Any:
+    if name in functional.__all__:
+        raise AttributeError(
+            f"module 'tapegrad.nn' has no attribute {name!r}: it is in `tapegrad.nn.functional`"
+        )
     raise missing("module 'tapegrad.nn'", name, __all__)

@@ -77,14 +77,33 @@ NEAREST: dict[str, str] = {
     "scipy.linalg.sinm": "`tapegrad.scipy.linalg.expm(1j * t).imag`",
     "scipy.linalg.fractional_matrix_power": "`expm(p * logm(t))` of `tapegrad.scipy.linalg`",
     "scipy.linalg.signm": "`t @ np.linalg.inv(tapegrad.scipy.linalg.sqrtm(t @ t))`",
+    "scipy.linalg.eigh_tridiagonal": "`np.linalg.eigh(np.diag(d) + np.diag(e, 1) + "
+    "np.diag(e, -1))`",
+    "scipy.linalg.expm_frechet": "`tapegrad.jvp(tapegrad.scipy.linalg.expm, (A,), (E,))`",
+    "scipy.linalg.matmul_toeplitz": "`tapegrad.scipy.linalg.toeplitz(c, r) @ x`",
+    **dict.fromkeys(
+        [f"scipy.sparse.linalg.{f}" for f in ("cg", "cgs", "gmres", "lgmres", "bicg", "bicgstab")],
+        "`tapegrad.scipy.sparse.linalg.spsolve`, or `np.linalg.solve`",
+    ),
     "scipy.stats.zscore": "`(t - np.mean(t)) / np.std(t)`",
     "scipy.stats.pearsonr": "`np.corrcoef(x, y)[0, 1]`",
+    "scipy.stats.sem": "`np.std(t, ddof=1) / np.sqrt(t.size)`",
+    "scipy.stats.variation": "`np.std(t) / np.mean(t)`",
+    "scipy.stats.skew": "`np.mean((t - np.mean(t)) ** 3) / np.std(t) ** 3`",
+    "scipy.stats.kurtosis": "`np.mean((t - np.mean(t)) ** 4) / np.var(t) ** 2 - 3`",
+    "scipy.stats.moment": "`np.mean((t - np.mean(t)) ** n)`",
+    "scipy.stats.gmean": "`np.exp(np.mean(np.log(t)))`",
+    "scipy.stats.hmean": "`1 / np.mean(1 / t)`",
+    "scipy.stats.iqr": "`np.diff(np.quantile(t, [0.25, 0.75]))[0]`",
+    "scipy.stats.entropy": "`np.sum(scipy.special.entr(t / np.sum(t)))`",
+    "scipy.stats.gaussian_kde": "`np.mean(tapegrad.scipy.stats.norm.pdf(x[:, None], t, width), 1)`",
     **dict.fromkeys(
         [f"scipy.interpolate.{f}Interpolator" for f in ("Pchip", "Akima1D")],
         "`tapegrad.scipy.interpolate.CubicSpline`, which is another curve,",
     ),
     "scipy.sparse": "`A @ t`, `tapegrad.scipy.sparse.csr_array((t, indices, indptr))`",
-    "scipy.stats": "`tapegrad.scipy.stats`",
+    "scipy.stats": "a distribution of `tapegrad.scipy.stats`, or NumPy's functions",
+    **{f"scipy.{m}": f"what is in `tapegrad.scipy.{m}.__all__`" for m in ("linalg", "special")},
     "scipy.interpolate.interp1d": "`np.interp(t, x, y)`",
     "scipy.interpolate": "`tapegrad.scipy.interpolate.CubicSpline`, or of another spline "
     "`spline(x, np.eye(len(x)))(s) @ t` for `spline(x, t)(s)`: they are linear in the values",
@@ -94,6 +113,7 @@ NEAREST: dict[str, str] = {
 
 
 # What is called by brackets, by the name of its class.
+_WRAPPED = ("f", "fun", "hypotest_fun_in")  # what SciPy's decorators call a function
 _BRACKETS = {"RClass": "np.r_", "CClass": "np.c_"}
 
 
@@ -143,8 +163,8 @@ def _public(frame: FrameType, module: str) -> str | None:
         name = type(frame.f_locals.get("self")).__name__
         if name in _BRACKETS:
             return _BRACKETS[name]
-    inner = frame.f_locals.get("f") or frame.f_locals.get("fun")
-    if name == "wrapper" and callable(inner):  # a decorator of SciPy's asks for the array
+    inner = next((frame.f_locals[k] for k in _WRAPPED if frame.f_locals.get(k)), None)
+    if name.endswith("wrapper") and callable(inner):  # a decorator of SciPy's asks for the array
         name, module = inner.__name__, inner.__module__
     parts = module.split(".")
     public = [p for k, p in enumerate(parts) if not any(q.startswith("_") for q in parts[: k + 1])]

@@ -193,3 +193,18 @@ def test_a_place_to_write_at_is_no_index_to_read_from():
 def test_integers_of_a_followed_value_are_indices_under_jit_as_without():
     f = lambda x: LIST[x[0].long()] * x[0]
     assert tg.grad(f)(X)[0] == tg.jit(tg.grad(f))(X)[0] == 2.0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tg.jit(lambda x: tg.fori_loop(0, 2, lambda i, c: c + np.sum(x[i : i + 2]), 0.0))(X),
+        lambda: tg.vmap(lambda x, i: x[i : i + 2])(np.stack([X, X]), np.array([0, 1])),
+    ],
+    ids=["a loop that is traced", "a map"],
+)
+def test_a_slice_whose_ends_nobody_knows_is_told_to_be_an_index(call):
+    with pytest.raises(RuntimeError, match=r"write `x\[i \+ np.arange\(n\)\]` for `x\[i:i \+ n\]`"):
+        call()
+    f = lambda x, i: x[i + np.arange(2)]
+    np.testing.assert_array_equal(tg.vmap(f)(np.stack([X, X]), np.array([0, 1]))[1], X[1:])
