@@ -170,7 +170,7 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad.show.profiler import profile
     from tapegrad.transforms.checking import check_grads
     from tapegrad.transforms.checkpointing import checkpoint
-    from tapegrad.transforms.control import cond, fori_loop, scan, while_loop
+    from tapegrad.transforms.control import cond, fori_loop, scan, switch, while_loop
     from tapegrad.transforms.custom import custom_jvp, custom_vjp, stop_gradient
     from tapegrad.transforms.forward import jvp, linearize
     from tapegrad.transforms.hessian_products import hvp, vhp
@@ -253,11 +253,11 @@ __all__ = [
     "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet", "softmax", "sort", "special", "split",
     "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "stack", "std", "std_mean",
     "stft", "stop_gradient", "sub", "subtract", "sum", "svd", "svd_lowrank", "swapaxes", "swapdims",
-    "t", "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split",
-    "tensordot", "threshold", "threshold_", "tile", "topk", "trace", "transpose", "trapezoid",
-    "trapz", "tree_flatten", "tree_leaves", "tree_map", "tree_reduce", "tree_unflatten",
-    "triangular_solve", "tril", "tril_indices", "triplet_margin_loss", "triu", "triu_indices",
-    "true_divide", "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique",
+    "switch", "t", "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor",
+    "tensor_split", "tensordot", "threshold", "threshold_", "tile", "topk", "trace", "transpose",
+    "trapezoid", "trapz", "tree_flatten", "tree_leaves", "tree_map", "tree_reduce",
+    "tree_unflatten", "triangular_solve", "tril", "tril_indices", "triplet_margin_loss", "triu",
+    "triu_indices", "true_divide", "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique",
     "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split",
     "unsafe_split_with_sizes", "unsqueeze", "value_and_grad", "vander", "var", "var_mean", "vdot",
     "vhp", "view_as_complex", "view_as_real", "vjp", "vmap", "vsplit", "vstack", "where",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TRANSFORMS = {
     "checking": "check_grads",
-    "control": "cond fori_loop scan while_loop",
+    "control": "cond fori_loop scan switch while_loop",
     "checkpointing": "checkpoint",
     "custom": "custom_jvp custom_vjp stop_gradient",
     "forward": "jvp linearize",

@@ -39,7 +39,11 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("CosineAnnealingWarmRestarts", "ChainedScheduler"), _RATES),
     **dict.fromkeys(("odeint", "solve_ivp", "integrate"), _SOLVERS),
     "numpy": "NumPy's own functions take Tensors: `import numpy as np`",
-    "lax": "`tapegrad.cond`, `scan`, `fori_loop` and `while_loop` are loops and branches",
+    "lax": "`tapegrad.cond`, `switch`, `scan`, `fori_loop` and `while_loop` are loops and branches",
+    "map": "`tapegrad.vmap(f)(xs)`, or `tapegrad.scan(lambda c, x: (c, f(x)), None, xs)[1]`",
+    "associative_scan": "`tapegrad.scan`, or `np.cumsum`, `np.maximum.accumulate` and the like",
+    "pmap": "`tapegrad.vmap`: it computes on one machine",
+    "linear_transpose": "`tapegrad.vjp(f, x)[1]`",
     "at": "write into a copy: `y = x.copy(); y[i] = v` is `y = x.at[i].set(v)`, and `y[i] += v` or "
     "`np.add.at(y, i, v)`, where `i` has an element several times, is `.add(v)`",
     "block_until_ready": "a call returns when it is done: leave it out",

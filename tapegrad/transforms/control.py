@@ -1,4 +1,4 @@
-"""Structured control flow: `cond`, `while_loop`, `fori_loop`, `scan`.
+"""Structured control flow: `cond`, `switch`, `while_loop`, `fori_loop`, `scan`.
 
 Without `jit` Python runs them; inside, each becomes one branch or loop of the program, however many
 iterations there are.
@@ -6,7 +6,7 @@ iterations there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -92,6 +92,32 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     return unflatten(flatten(next(iter(given_back.values())))[1], results)
 
 
+def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
+    """`branches[index](*operands)`; an index out of range means the first or the last of them.
+
+    It is made of `cond`: one of the functions runs, and all of them under `vmap`, where the index
+    can differ from example to example.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> f = tg.jit(lambda k, x: tg.switch(k, [np.sin, np.exp, lambda x: x * x], x))
+    >>> f(2, 3.0), tg.jit(tg.grad(f, argnums=1))(2, 3.0)
+    (9.0, 6.0)
+    """
+    if not branches:
+        raise ValueError("`switch` needs at least one function to choose from")
+    for f in branches:
+        require_function(f, "switch")
+    _integer(index, "switch", "the index")
+
+    def among(low: int, high: int) -> Function:
+        if high - low == 1:
+            return branches[low]
+        middle = (low + high) // 2
+        return lambda *x: cond(index < middle, among(low, middle), among(middle, high), *x)
+
+    return among(0, len(branches))(*operands)
+
+
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     """Repeat `carry = body_fun(carry)`, beginning with `init_val`, as long as `cond_fun(carry)`.
 
@@ -169,7 +195,7 @@ def fori_loop(
     (1024.0, 5120.0)
     """
     require_function(body_fun, "fori_loop")
-    bounds = [_bound(lower, "lower"), _bound(upper, "upper")]
+    bounds = [_integer(x, "fori_loop", f"`{w}`") for x, w in ((lower, "lower"), (upper, "upper"))]
     form, leaves = Carried.of("fori_loop", init_val)
 
     def trip(i: Any, values: list[Any]) -> list[Any]:
@@ -314,11 +340,11 @@ def _leaves(values: list[Any]) -> list[Tensor]:
     return [as_leaf(x) for x in values]
 
 
-def _bound(x: Any, what: str) -> Any:
-    spec = spec_of(x, "fori_loop", f"`{what}`")
+def _integer(x: Any, name: str, what: str) -> Any:
+    spec = spec_of(x, name, what)
     if spec.shape or spec.dtype.kind not in "iu":
         raise TypeError(
-            f"`fori_loop`: `{what}` must be an integer, got the shape {spec.shape} and dtype "
+            f"`{name}`: {what} must be an integer, got the shape {spec.shape} and dtype "
             f"{spec.dtype}: write 10 instead of 10.0"
         )
     return x

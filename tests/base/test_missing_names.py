@@ -29,6 +29,11 @@ INSTEAD = [
     (tg, "solve_ivp", "`tapegrad.scipy.integrate`"),
     (tg, "random", "`tapegrad.randn`"),
     (tg, "amp", "no mixed precision"),
+    (tg, "lax", "`switch`"),
+    (tg, "associative_scan", "`tapegrad.scan`"),
+    (tg, "linear_transpose", "`tapegrad.vjp(f, x)[1]`"),
+    (tg.nn, "relu", "it is in `tapegrad.nn.functional`"),
+    (tg.ones(1), "at", "`y = x.copy(); y[i] = v`"),
     (tg, "nothing_of_the_kind", "the page Limits"),
 ]
 

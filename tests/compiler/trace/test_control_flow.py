@@ -84,6 +84,42 @@ def test_cond_reads_what_it_closes_over_in_the_arm_alone():
         same(f, f, x, orders=2)
 
 
+SWITCHED = [np.sin, np.exp, lambda x: x * x * x]
+SLOPES = [np.cos, np.exp, lambda x: 3 * x * x]
+
+
+@pytest.mark.parametrize("k", [-1, 0, 1, 2, 5])
+def test_switch_takes_one_of_several_functions(k):
+    f = lambda x, k: tg.switch(k, SWITCHED, x)
+    x, at = np.array([0.5, 1.5]), np.clip(k, 0, 2)
+    np.testing.assert_array_equal(f(x, k), SWITCHED[at](x))
+    same = lambda found, wanted: np.testing.assert_allclose(found, wanted, rtol=1e-14)
+    g = tg.grad(lambda x, k: f(x, k).sum())
+    for slope in (g, tg.jit(g), lambda x, k: tg.vmap(g)(x, np.array([k, k]))):
+        same(slope(x, k), SLOPES[at](x))
+    same(tg.jvp(lambda x: f(x, k), (x,), (np.ones(2),))[1], SLOPES[at](x))
+
+
+def test_switch_in_a_loop_and_under_a_map():
+    ks = np.array([0, 2, 1])
+    chain = lambda x: tg.scan(lambda c, k: (tg.switch(k, SWITCHED, c), c), x, ks)[0]
+    assert chain(0.5) == np.exp(np.sin(0.5) ** 3)
+    bend = 3 * np.sin(0.5) ** 2 * np.cos(0.5) * chain(0.5)
+    for slope in (tg.grad(chain), tg.jit(tg.grad(chain)), tg.jacfwd(chain)):
+        np.testing.assert_allclose(slope(0.5), bend, rtol=1e-14)
+    found = tg.jit(tg.vmap(lambda k, x: tg.switch(k, SWITCHED, x)))(ks, np.ones(3))
+    np.testing.assert_allclose(found, [np.sin(1.0), 1.0, np.e], rtol=1e-14)
+
+
+def test_switch_says_what_it_takes():
+    with pytest.raises(TypeError, match="the index must be an integer"):
+        tg.switch(1.0, SWITCHED, 2.0)
+    with pytest.raises(ValueError, match="at least one function"):
+        tg.switch(0, [], 2.0)
+    with pytest.raises(TypeError, match="`switch`"):
+        tg.switch(0, [np.sin, 3.0], 2.0)
+
+
 def test_no_derivative_passes_into_the_other_arm():
     f = lambda x: tg.cond(x > 0, lambda: np.sqrt(x), lambda: x * 2.0)
     assert tg.jit(tg.grad(f))(-1.0) == 2.0
