@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -28,11 +28,12 @@ TypeLike: TypeAlias = "DType | npt.DTypeLike"
 Sizes: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 Indices: TypeAlias = "Tensor | npt.ArrayLike"
 Dim: TypeAlias = int | tuple[int, ...] | list[int] | None
+F = TypeVar("F", bound=Callable[..., Any])
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
 
 
-def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, which also takes `axis`, `keepdims` and `ddof`."""
+def numpy_names(function: F) -> F:
+    """The same function, which also takes `axis`, `keepdims` and `ddof`, as PyTorch's do."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -43,7 +44,7 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
             kwargs[own] = kwargs.pop(name)
         return function(*args, **kwargs)
 
-    return call
+    return cast("F", call)
 
 
 def both_given(function: str, name: str, own: str) -> TypeError:

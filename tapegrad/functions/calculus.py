@@ -8,7 +8,7 @@ from typing import Any
 from tapegrad.functions import arithmetic as ar
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
-from tapegrad.functions.arguments import as_input, one_dim
+from tapegrad.functions.arguments import as_input, numpy_names, one_dim
 from tapegrad.functions.joining import cat
 from tapegrad.functions.scans import diff
 from tapegrad.functions.shapes import narrow, reshape, to
@@ -46,6 +46,7 @@ def _strips(y: Tensor, x: Tensor | None, dx: Any, dim: int, name: str) -> tuple[
         raise RuntimeError(f"`{name}`: samples and points do not fit: {problem}") from None
 
 
+@numpy_names
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral along a dimension, by the trapezoidal rule: at points `x`, or `dx` apart.
 
@@ -61,6 +62,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 trapz = trapezoid
 
 
+@numpy_names
 def cumulative_trapezoid(
     y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1
 ) -> Tensor:

@@ -19,7 +19,7 @@ from tapegrad.functions import (
     shapes,
 )
 from tapegrad.functions import elementwise as ew
-from tapegrad.functions.arguments import Operand, Sizes, as_input, one_dim
+from tapegrad.functions.arguments import Operand, Sizes, as_input, numpy_names, one_dim
 from tapegrad.functions.creation import shape_of
 from tapegrad.functions.method_decorators import method
 from tapegrad.ops.shape import sum_to as _sum_to
@@ -347,6 +347,7 @@ def sum_to_size(self: Tensor, *size: Sizes) -> Tensor:
 # -- reductions --------------------------------------------------------------------------------
 
 
+@numpy_names
 def var_mean(
     input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
     correction: float | None = None,
@@ -361,6 +362,7 @@ def var_mean(
     return spread, _mean(input, dim, keepdim)
 
 
+@numpy_names
 def std_mean(
     input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
     correction: float | None = None,

@@ -13,7 +13,7 @@ from tapegrad.functions.arithmetic import sub
 from tapegrad.functions.diagonals import diagonal
 from tapegrad.functions.elementwise import mul
 from tapegrad.functions.indexing import getitem
-from tapegrad.functions.method_decorators import method
+from tapegrad.functions.method_decorators import axis_method, method
 from tapegrad.functions.products import matmul, outer
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import expand, permute, reshape, squeeze
@@ -350,7 +350,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return run(s.diagonal_embed, (x,), params)
 
 
-@method
+@axis_method
 def cross(input: Tensor, other: Tensor | np.ndarray, dim: int | None = None) -> Tensor:
     """The product of vectors in space; `dim` is the dimension of their three components.
 

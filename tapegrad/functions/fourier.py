@@ -15,7 +15,7 @@ from tapegrad.dispatch.call_plans import add_plan, call_plan, count_call, form_p
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.record_layout import address
-from tapegrad.functions.arguments import as_input, as_type, one_dim
+from tapegrad.functions.arguments import as_input, as_type, numpy_names, one_dim
 from tapegrad.functions.complex_parts import conj
 from tapegrad.functions.creation import as_tensor
 from tapegrad.functions.shapes import narrow
@@ -37,6 +37,7 @@ _SCALES = {  # of a transform from the signal to frequencies, and of one back
 }
 
 
+@numpy_names
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform along a dimension.
 
@@ -50,6 +51,7 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
     return _complex(input, _one(n), (dim,), norm, "fft", forward=True)
 
 
+@numpy_names
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `fft`.
 
@@ -60,6 +62,7 @@ def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return _complex(input, _one(n), (dim,), norm, "ifft", forward=False)
 
 
+@numpy_names
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The half of the transform of real numbers that says all.
 
@@ -70,6 +73,7 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return _to_half(input, _one(n), (dim,), norm, "rfft", forward=True)
 
 
+@numpy_names
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `rfft`; `n` is the number of results, 2 * (size - 1) if it is not given.
 
@@ -80,6 +84,7 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
     return _from_half(input, _one(n), (dim,), norm, "irfft", forward=False)
 
 
+@numpy_names
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The real transform of a signal whose other half is the conjugate of this one.
 
@@ -90,6 +95,7 @@ def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return _from_half(input, _one(n), (dim,), norm, "hfft", forward=True)
 
 
+@numpy_names
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `hfft`.
 
@@ -100,6 +106,7 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
     return _to_half(input, _one(n), (dim,), norm, "ihfft", forward=False)
 
 
+@numpy_names
 def fft2(
     input: Tensor, s: Sizes = None, dim: Sequence[int] = LAST_TWO, norm: str | None = None
 ) -> Tensor:
@@ -113,6 +120,7 @@ def fft2(
     return _complex(input, s, dim, norm, "fft2", forward=True)
 
 
+@numpy_names
 def ifft2(
     input: Tensor, s: Sizes = None, dim: Sequence[int] = LAST_TWO, norm: str | None = None
 ) -> Tensor:
@@ -126,6 +134,7 @@ def ifft2(
     return _complex(input, s, dim, norm, "ifft2", forward=False)
 
 
+@numpy_names
 def rfft2(
     input: Tensor, s: Sizes = None, dim: Sequence[int] = LAST_TWO, norm: str | None = None
 ) -> Tensor:
@@ -138,6 +147,7 @@ def rfft2(
     return _to_half(input, s, dim, norm, "rfft2", forward=True)
 
 
+@numpy_names
 def irfft2(
     input: Tensor, s: Sizes = None, dim: Sequence[int] = LAST_TWO, norm: str | None = None
 ) -> Tensor:
@@ -150,6 +160,7 @@ def irfft2(
     return _from_half(input, s, dim, norm, "irfft2", forward=False)
 
 
+@numpy_names
 def hfft2(
     input: Tensor, s: Sizes = None, dim: Sequence[int] = LAST_TWO, norm: str | None = None
 ) -> Tensor:
@@ -162,6 +173,7 @@ def hfft2(
     return _from_half(input, s, dim, norm, "hfft2", forward=True)
 
 
+@numpy_names
 def ihfft2(
     input: Tensor, s: Sizes = None, dim: Sequence[int] = LAST_TWO, norm: str | None = None
 ) -> Tensor:
@@ -174,6 +186,7 @@ def ihfft2(
     return _to_half(input, s, dim, norm, "ihfft2", forward=False)
 
 
+@numpy_names
 def fftn(input: Tensor, s: Sizes = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The transform along several dimensions, all if none are given.
 
@@ -185,6 +198,7 @@ def fftn(input: Tensor, s: Sizes = None, dim: Dims = None, norm: str | None = No
     return _complex(input, s, dim, norm, "fftn", forward=True)
 
 
+@numpy_names
 def ifftn(input: Tensor, s: Sizes = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The inverse of `fftn`.
 
@@ -196,6 +210,7 @@ def ifftn(input: Tensor, s: Sizes = None, dim: Dims = None, norm: str | None = N
     return _complex(input, s, dim, norm, "ifftn", forward=False)
 
 
+@numpy_names
 def rfftn(input: Tensor, s: Sizes = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The half of `fftn` of real numbers that says all.
 
@@ -206,6 +221,7 @@ def rfftn(input: Tensor, s: Sizes = None, dim: Dims = None, norm: str | None = N
     return _to_half(input, s, dim, norm, "rfftn", forward=True)
 
 
+@numpy_names
 def irfftn(input: Tensor, s: Sizes = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The inverse of `rfftn`.
 
@@ -216,6 +232,7 @@ def irfftn(input: Tensor, s: Sizes = None, dim: Dims = None, norm: str | None = 
     return _from_half(input, s, dim, norm, "irfftn", forward=False)
 
 
+@numpy_names
 def hfftn(input: Tensor, s: Sizes = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """`hfft` along several dimensions.
 
@@ -226,6 +243,7 @@ def hfftn(input: Tensor, s: Sizes = None, dim: Dims = None, norm: str | None = N
     return _from_half(input, s, dim, norm, "hfftn", forward=True)
 
 
+@numpy_names
 def ihfftn(input: Tensor, s: Sizes = None, dim: Dims = None, norm: str | None = None) -> Tensor:
     """The inverse of `hfftn`.
 

@@ -28,7 +28,7 @@ from tapegrad.functions.arguments import (
 from tapegrad.functions.arithmetic import add, where
 from tapegrad.functions.elementwise import lt, mul
 from tapegrad.functions.masked_elements import choose, unknown_mask
-from tapegrad.functions.method_decorators import method
+from tapegrad.functions.method_decorators import axis_method, method
 from tapegrad.functions.mixed_indexing import (
     byte_masks,
     numbers_first,
@@ -276,7 +276,7 @@ def parsed(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor], Tensor]:
     return *parse(key, x), x
 
 
-@method
+@axis_method
 def index_select(input: Tensor, dim: int, index: Indices) -> Tensor:
     """The places along one dimension that an index names.
 
@@ -308,7 +308,7 @@ def _check_range(index: np.ndarray, size: int, name: str, *, negative: bool) -> 
         i.check_range(index, size, name, negative=negative)
 
 
-@method
+@axis_method
 def gather(input: Tensor, dim: int, index: Indices) -> Tensor:
     """For each place of `index`, the element of `input` that it names along `dim`.
 
@@ -326,7 +326,7 @@ def gather(input: Tensor, dim: int, index: Indices) -> Tensor:
     return run_and_plan(i.gather, (x, k), {"dim": d}, index=k, how=dim)
 
 
-@method
+@axis_method
 def take_along_dim(input: Tensor, indices: Indices, dim: int | None = None) -> Tensor:
     """`gather`, with operands that are broadcast except along `dim`; flat without `dim`.
 
@@ -399,7 +399,7 @@ def _scatter_parts(
     return x, d, k, src
 
 
-@method
+@axis_method
 def scatter(
     input: Tensor,
     dim: int,
@@ -429,7 +429,7 @@ def scatter(
     return run_and_plan(i.scatter, (x, k, s), {"dim": d}, index=k, value=source, how=dim)
 
 
-@method
+@axis_method
 def scatter_add(input: Tensor, dim: int, index: Indices, src: Tensor | complex) -> Tensor:
     """A copy to which the elements of `src` are added at the places that `index` names.
 
@@ -465,7 +465,7 @@ def index_add_parts(input: Any, dim: int, index: Any, source: Any, alpha: Any) -
     return (x, k, s if alpha == 1 else mul(s, alpha)), {"dim": d}
 
 
-@method
+@axis_method
 def index_add(
     input: Tensor, dim: int, index: Indices, source: Tensor | np.ndarray, *, alpha: Operand = 1
 ) -> Tensor:

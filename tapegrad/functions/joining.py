@@ -15,7 +15,7 @@ from tapegrad.dispatch.dispatch import resolve, run
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.dispatch.views import MultiViewRequest, make_view, view_of
-from tapegrad.functions.arguments import as_input, has_dims, one_dim
+from tapegrad.functions.arguments import as_input, has_dims, numpy_names, one_dim
 from tapegrad.functions.method_decorators import axis_view_method, method
 from tapegrad.functions.shapes import reshape, unsqueeze
 from tapegrad.native.abi import CallPlan
@@ -26,6 +26,7 @@ from tapegrad.tape.tape import DTYPE_BITS, MODE_FAST, current
 from tapegrad.tensor import Tensor, placed, tensor_of, wrap
 
 
+@numpy_names
 def cat(tensors: Any, dim: int = 0) -> Tensor:
     """Tensors one after the other along a dimension.
 
@@ -63,6 +64,7 @@ concat = concatenate = cat
 MOST = 3  # parts that compiled code joins: a record has room for so many inputs
 
 
+@numpy_names
 def stack(tensors: Any, dim: int = 0) -> Tensor:
     """Tensors of one shape along a new dimension.
 
@@ -368,7 +370,7 @@ def _each(views: MultiViewRequest) -> tuple[Tensor, ...]:
     return tuple([make_view(s.getitem, x, {"index": i}, x._a[i]) for i in views.indices()])
 
 
-@method
+@axis_view_method
 @view_of
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> MultiViewRequest:
     """At most so many pieces of equal size (the last may be smaller); views.
@@ -391,7 +393,7 @@ def _chunk(input: Any, chunks: int, dim: int) -> MultiViewRequest:
     return _split(x, max(1, -(-n // chunks)), dim)
 
 
-@method
+@axis_view_method
 @view_of
 def tensor_split(
     input: Tensor, indices_or_sections: int | Sequence[int] | Tensor | None = None, dim: int = 0, *,

@@ -30,7 +30,7 @@ from tapegrad.functions import (
     tensor_pickling,
 )
 from tapegrad.functions import elementwise as ew
-from tapegrad.functions.arguments import Operand, numpy_names
+from tapegrad.functions.arguments import Operand
 from tapegrad.functions.deferred import deferred_methods
 from tapegrad.functions.method_decorators import methods_of
 from tapegrad.functions.rule_calls import called_by_rule
@@ -108,8 +108,7 @@ def install() -> None:
     for op in by_code:
         if op.doc and not op.namespace:
             for name in op.names:
-                method = numpy_names(getattr(axis, name)) if op.axis else getattr(ew, name)
-                setattr(Tensor, name, method)
+                setattr(Tensor, name, getattr(axis if op.axis else ew, name))
     found = (
         deferred_methods() | inplace_methods.OF_ROWS | {"where": _where, "polygamma": _polygamma}
     )

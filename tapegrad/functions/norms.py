@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.base.dtypes import of_numpy, to_numpy
 from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.dispatch.dispatch import run
-from tapegrad.functions.arguments import all_dims, as_input, one_dim
+from tapegrad.functions.arguments import all_dims, as_input, numpy_names, one_dim
 from tapegrad.functions.elementwise import abs as abs_
 from tapegrad.functions.factorizations import svdvals
 from tapegrad.functions.reductions import Given, amax, amin
@@ -40,6 +40,7 @@ def _typed(x: Any, dtype: Any, name: str) -> Tensor:
     return to(t, kind)
 
 
+@numpy_names
 def vector_norm(
     x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -124,6 +125,7 @@ def _spectral(t: Tensor, ord: Any, rows: int, cols: int, keepdim: bool) -> Tenso
     return run(unsqueeze, (found,), {"dims": (min(rows, cols), max(rows, cols))})
 
 
+@numpy_names
 def norm(
     A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:

@@ -17,6 +17,7 @@ from tapegrad.functions.arguments import (
     as_input,
     as_type,
     floating,
+    numpy_names,
     one_dim,
     ordered,
 )
@@ -88,7 +89,7 @@ def of_reduction(op: Op, module: str) -> Reduction:
     def function(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:
         return run_axis(op, _reduced, input, dim, keepdim)
 
-    return _documented(function, op, module)
+    return numpy_names(_documented(function, op, module))
 
 
 def of_rows(op: Op, module: str) -> RowWise:
@@ -97,7 +98,7 @@ def of_rows(op: Op, module: str) -> RowWise:
     def function(input: Tensor, dim: int, *, dtype: TypeLike | None = None) -> Tensor:
         return run_axis(op, _kept, as_type(as_input(input, op.name), dtype), dim)
 
-    return _documented(function, op, module)
+    return numpy_names(_documented(function, op, module))
 
 
 def _reduced(op: Op, input: Any, dim: Any, keepdim: bool, _: Any) -> tuple[Tensor, dict[str, Any]]:

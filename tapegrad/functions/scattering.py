@@ -16,7 +16,7 @@ from tapegrad.functions.diagonals import diagonal
 from tapegrad.functions.indexing import _scatter_parts, getitem, scatter_add
 from tapegrad.functions.inplace_methods import copy_, setitem
 from tapegrad.functions.masking import mask_of
-from tapegrad.functions.method_decorators import method
+from tapegrad.functions.method_decorators import axis_method, method
 from tapegrad.functions.strided_views import _window
 from tapegrad.ops import index as i
 from tapegrad.ops import scatter_reduce as sr
@@ -61,7 +61,7 @@ def _reduced(x: Tensor, d: int, k: Tensor, src: Tensor, reduce: str, include_sel
     return ar.div(found, count, rounding_mode=None if x._a.dtype.kind in "fc" else "floor")
 
 
-@method
+@axis_method
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -94,7 +94,7 @@ def scatter_reduce_(
     return copy_(self, scatter_reduce(before, dim, index, src, reduce, include_self=include_self))
 
 
-@method
+@axis_method
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
     include_self: bool = True,

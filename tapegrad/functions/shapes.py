@@ -163,7 +163,7 @@ def ravel(input: Any) -> Tensor:
     return contiguous(reshape(input, (as_input(input, "ravel")._a.size,)))
 
 
-@method
+@axis_view_method
 @view_of
 def unflatten(input: Tensor, dim: int, sizes: Sequence[SupportsIndex]) -> Tensor | ViewRequest:
     """One dimension as several.
@@ -477,7 +477,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 broadcast_to = method(expand, "broadcast_to")
 
 
-@method
+@axis_view_method
 @view_of
 def narrow(input: Tensor, dim: int, start: SupportsIndex, length: int) -> ViewRequest:
     """`length` neighbours along one dimension; a view.
@@ -498,7 +498,7 @@ def narrow(input: Tensor, dim: int, start: SupportsIndex, length: int) -> ViewRe
     return ViewRequest(s.getitem, x, {"index": index}, x._a[index], ("narrow", d, first, length))
 
 
-@method
+@axis_view_method
 @view_of
 def select(input: Tensor, dim: int, index: SupportsIndex) -> ViewRequest:
     """What stands at one place of a dimension; a view.

@@ -15,7 +15,7 @@ from tapegrad.dispatch.index_plans import run_and_plan, run_planned
 from tapegrad.functions.arguments import Sizes, as_input, dims_of, index_array, one_dim
 from tapegrad.functions.indexing import index_select
 from tapegrad.functions.joining import cat, stack
-from tapegrad.functions.method_decorators import method
+from tapegrad.functions.method_decorators import axis_method, method
 from tapegrad.functions.scans import cumprod
 from tapegrad.functions.shapes import expand, flip, narrow, reshape, transpose
 from tapegrad.ops import shape as s
@@ -110,7 +110,7 @@ def tile(input: Tensor, *reps: Sizes, dims: Sequence[SupportsIndex] | None = Non
     return _repeated(x, (1,) * (x._a.ndim - len(times)) + times, "tile")
 
 
-@method
+@axis_method
 def repeat_interleave(
     input: Tensor,
     repeats: int | Tensor | np.ndarray,

@@ -21,7 +21,7 @@ import numpy as np
 from tapegrad.base.missing_names import missing
 from tapegrad.base.public_names import dir_of
 from tapegrad.functions import diagonals
-from tapegrad.functions.arguments import as_input
+from tapegrad.functions.arguments import as_input, numpy_names
 from tapegrad.functions.contractions import crossed
 from tapegrad.functions.factorizations import (
     cholesky,
@@ -76,6 +76,7 @@ __all__ = [
 __dir__ = dir_of(globals())
 
 
+@numpy_names
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """The product of vectors in space; `dim` is the dimension of their three components.
 

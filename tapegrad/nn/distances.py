@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.functions.arguments import as_input
+from tapegrad.functions.arguments import as_input, numpy_names
 from tapegrad.functions.arithmetic import clamp, result_type
 from tapegrad.functions.compositions import broadcast_tensors
 from tapegrad.functions.indexing import index_select
@@ -15,6 +15,7 @@ from tapegrad.functions.reductions import sum
 from tapegrad.tensor import Tensor, wrap
 
 
+@numpy_names
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along a dimension; lengths are at least `eps`.
 

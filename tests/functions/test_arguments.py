@@ -39,6 +39,58 @@ def test_names_of_functions(tg):
     assert tg.arange(end=3).tolist() == tg.arange(start=0, end=3).tolist() == [0, 1, 2]
 
 
+# Functions that take NumPy's names of `dim` and `keepdim` as well, as PyTorch's do.
+OF_NUMPY = {
+    **dict.fromkeys(
+        "amax amin aminmax argmax argmin all any count_nonzero logsumexp max min median mode "
+        "nanmean nansum prod cummax cummin cumprod cumsum logcumsumexp softmax log_softmax argsort "
+        "sort diff squeeze unsqueeze unbind linalg.norm linalg.vector_norm fft.fft fft.irfft "
+        "special.logsumexp trapezoid std_mean var_mean".split(),
+        lambda f, x, dim: f(x, **dim),
+    ),
+    "cat": lambda f, x, dim: f([x, x], **dim),
+    "stack": lambda f, x, dim: f([x, x], **dim),
+    "concatenate": lambda f, x, dim: f([x, x], **dim),
+    "chunk": lambda f, x, dim: f(x, 2, **dim),
+    "tensor_split": lambda f, x, dim: f(x, 2, **dim),
+    "topk": lambda f, x, dim: f(x, 2, **dim),
+    "kthvalue": lambda f, x, dim: f(x, 2, **dim),
+    "quantile": lambda f, x, dim: f(x, 0.5, **dim),
+    "repeat_interleave": lambda f, x, dim: f(x, 2, **dim),
+    "narrow": lambda f, x, dim: f(x, start=0, length=1, **dim),
+    "select": lambda f, x, dim: f(x, index=1, **dim),
+    "unflatten": lambda f, x, dim: f(x, sizes=(3, 1), **dim),
+    "gather": lambda f, x, dim: f(x, index=(x * 0).long(), **dim),
+    "take_along_dim": lambda f, x, dim: f(x, (x * 0).long(), **dim),
+    "index_select": lambda f, x, dim: f(x, index=x[0].long() - x[0].long() + 1, **dim),
+    "scatter": lambda f, x, dim: f(x, index=(x * 0).long(), src=x, **dim),
+    "linalg.cross": lambda f, x, dim: f(x, x + 1, **dim),
+    "cross": lambda f, x, dim: f(x, x + 1, **dim),
+    "cosine_similarity": lambda f, x, dim: f(x, x + 1, **dim),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMPY)
+def test_numpys_names_of_functions(tg, name):
+    function = tg
+    for part in name.split("."):
+        function = getattr(function, part)
+    x = tg.tensor([[1.0, 2.0, 3.0], [4.0, 7.0, 6.0], [2.0, 5.0, 9.0]])
+    by_axis, by_dim = (OF_NUMPY[name](function, x, {which: 0}) for which in ("axis", "dim"))
+    for a, b in zip(
+        *((t if isinstance(t, tuple) else [t]) for t in (by_axis, by_dim)), strict=True
+    ):
+        assert a.tolist() == b.tolist()
+
+
+def test_numpys_names_with_their_own(tg):
+    x = tg.ones(2, 3)
+    assert tg.amax(x, axis=1, keepdims=True).shape == (2, 1)
+    assert tg.var(x, axis=1, keepdims=True).shape == (2, 1)
+    with pytest.raises(TypeError):
+        tg.cat([x, x], dim=0, axis=0)
+
+
 REFUSED = {
     "prod": (TypeError, lambda tg, x: x.prod(keepdim=True)),
     "max": (TypeError, lambda tg, x: x.max(keepdim=True)),
