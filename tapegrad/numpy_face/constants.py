@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.functions.creation import as_tensor
 from tapegrad.functions.shapes import broadcast_to, clone, to
 from tapegrad.numpy_face.common import bad_option, handles, plain, tensor, title, wrapped
 from tapegrad.numpy_face.mapped import MAPPED, PREDICATES, shown, varies
-from tapegrad.tensor import Tensor, tensor_of
+from tapegrad.tensor import Tensor
 
 NAMES = (
     "allclose argpartition argwhere array_equal array_equiv can_cast common_type digitize "
@@ -67,7 +68,7 @@ def _like(like: Any, dtype: Any, shape: Any) -> Tensor:
     """Zeros of which only the shape and the dtype are another's, so of one example's too."""
     given = like._a if isinstance(like, Tensor) else np.asarray(like)
     kind = given.dtype if dtype is None else plain(dtype, "zeros_like")
-    return tensor_of(np.zeros(given.shape if shape is None else shape, kind), "np.zeros_like")
+    return as_tensor(np.zeros(given.shape if shape is None else shape, kind))
 
 
 handles(np.zeros_like)(lambda a, dtype=None, shape=None: _like(a, dtype, shape))

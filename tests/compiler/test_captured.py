@@ -42,6 +42,22 @@ def test_what_only_the_trace_knows_is_not_watched() -> None:
         assert captured(jitted) == [0]
 
 
+def test_an_array_that_became_a_variable_is_not_watched() -> None:
+    """A constant that was read, then written into, and is returned: calls traced it each time."""
+
+    def f(x: Any) -> Any:
+        y = np.zeros_like(x)
+        y[x > 0] = x[x > 0] ** 2
+        return y
+
+    jitted: Any = tg.jit(f)
+    x = np.array([1.0, -2.0, 3.0])
+    for _ in range(3):
+        np.testing.assert_array_equal(jitted(x), f(x))
+    assert captured(jitted) == [0]
+    assert jitted._fast_call != jitted._general
+
+
 def cubes(x: Any) -> Any:
     return np.sum(x**3) + x[0] * x[1]
 

@@ -49,8 +49,10 @@ class EscapeCheck:
             self._taken.append(_Taken(t, t._a, t._s))
 
     def _is_ours(self, t: Tensor) -> bool:
-        found = self._born.get(id(t))
-        return found is not None and found() is t
+        """Whether a Tensor, or that of which it is a view, was made while tracing."""
+        base = t._base
+        found = self._born.get(id(t if base is None else base))
+        return found is not None and found() is (t if base is None else base)
 
     def give_back(self) -> None:
         """Restore their former state."""

@@ -420,8 +420,11 @@ class Trace(Level):
         self.captured.clear()
         return [
             t for t in found
-            if sys.getrefcount(t) > HELD
-            or ((base := t._base) is not None and sys.getrefcount(base) > HELD)
+            if not _traced(t)  # what was written into it since is a variable: it is a result
+            and (
+                sys.getrefcount(t) > HELD
+                or ((base := t._base) is not None and sys.getrefcount(base) > HELD)
+            )
         ]  # fmt: skip
 
     def follow(self, t: Tensor) -> Tensor:

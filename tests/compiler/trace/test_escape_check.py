@@ -79,6 +79,18 @@ def test_what_was_made_inside_may_be_changed_and_kept():
     assert outside.tolist() == [1.0, 1.0, 1.0]
 
 
+def test_views_of_what_was_made_inside_may_be_changed_and_returned():
+    def f(x):
+        y = np.zeros_like(x)
+        rows = y.reshape(3, 1)
+        rows[0] += 2.0
+        return y, rows, np.sum(x)
+
+    found = tg.jit(f)(X)
+    np.testing.assert_array_equal(found[0], [2.0, 0.0, 0.0])
+    np.testing.assert_array_equal(found[1], [[2.0], [0.0], [0.0]])
+
+
 def test_a_function_that_calls_itself_may_change_its_own():
     outside = tg.zeros(3)
 
