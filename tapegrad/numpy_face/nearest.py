@@ -107,8 +107,6 @@ NEAREST: dict[str, str] = {
     "scipy.interpolate.interp1d": "`np.interp(t, x, y)`",
     "scipy.interpolate": "`tapegrad.scipy.interpolate.CubicSpline`, or of another spline "
     "`spline(x, np.eye(len(x)))(s) @ t` for `spline(x, t)(s)`: they are linear in the values",
-    "scipy.spatial.distance.cdist": "`tapegrad.cdist`",
-    "scipy.spatial.distance.pdist": "`tapegrad.pdist`",
 }
 
 

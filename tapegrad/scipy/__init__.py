@@ -29,13 +29,14 @@ if _typing.TYPE_CHECKING:
         optimize,
         signal,
         sparse,
+        spatial,
         special,
         stats,
     )
 
 __all__ = [
     "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse",
-    "special", "stats",
+    "spatial", "special", "stats",
 ]  # fmt: skip
 __dir__ = _dir_of(globals())
 
