@@ -108,8 +108,10 @@ class Tensor(Operations):
     _apply: Callable[..., Any]
     _separated: Callable[..., Tensor]
 
-    def __init__(self) -> None:
-        raise TypeError("make a Tensor with `tapegrad.tensor(data)`")
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError(
+            "make a Tensor with `tapegrad.tensor(data)`, one of a shape with `tapegrad.empty(2, 3)`"
+        )
 
     # -- the array -------------------------------------------------------------------------
 

@@ -95,15 +95,22 @@ NEAREST: dict[str, str] = {
     "scipy.stats.gmean": "`np.exp(np.mean(np.log(t)))`",
     "scipy.stats.hmean": "`1 / np.mean(1 / t)`",
     "scipy.stats.iqr": "`np.diff(np.quantile(t, [0.25, 0.75]))[0]`",
-    "scipy.stats.entropy": "`np.sum(scipy.special.entr(t / np.sum(t)))`",
+    "scipy.stats.entropy": "`np.sum(scipy.special.entr(t / np.sum(t)))`, or of two "
+    "`np.sum(scipy.special.rel_entr(p, q))`",
     "scipy.stats.gaussian_kde": "`np.mean(tapegrad.scipy.stats.norm.pdf(x[:, None], t, width), 1)`",
     **dict.fromkeys(
         [f"scipy.interpolate.{f}Interpolator" for f in ("Pchip", "Akima1D")],
         "`tapegrad.scipy.interpolate.CubicSpline`, which is another curve,",
     ),
     "scipy.sparse": "`A @ t`, `tapegrad.scipy.sparse.csr_array((t, indices, indptr))`",
-    "scipy.stats": "a distribution of `tapegrad.scipy.stats`, or NumPy's functions",
+    "scipy.stats.linregress": "`np.polyfit(x, t, 1)`",
+    "scipy.stats.wasserstein_distance": "`np.mean(np.abs(np.sort(t) - np.sort(u)))`, of as many",
+    "scipy.stats.boxcox": "`scipy.special.boxcox(t, lmbda)`",
+    "scipy.stats": "`tapegrad.scipy.stats`, which has densities, distribution functions and "
+    "quantiles, or the formula in NumPy's functions,",
     **{f"scipy.{m}": f"what is in `tapegrad.scipy.{m}.__all__`" for m in ("linalg", "special")},
+    "scipy.spatial": "`tapegrad.scipy.spatial.distance`, or of rotations their formula in NumPy's "
+    "functions,",
     "scipy.interpolate.interp1d": "`np.interp(t, x, y)`",
     "scipy.interpolate": "`tapegrad.scipy.interpolate.CubicSpline`, or of another spline "
     "`spline(x, np.eye(len(x)))(s) @ t` for `spline(x, t)(s)`: they are linear in the values",
@@ -111,8 +118,11 @@ NEAREST: dict[str, str] = {
 
 
 # What is called by brackets, by the name of its class.
-_WRAPPED = ("f", "fun", "hypotest_fun_in")  # what SciPy's decorators call a function
 _BRACKETS = {"RClass": "np.r_", "CClass": "np.c_"}
+
+
+# What decorators of SciPy's call the function within.
+_INNER = ("f", "fun", "hypotest_fun_in")
 
 
 def nearest(name: str) -> str | None:
@@ -161,7 +171,7 @@ def _public(frame: FrameType, module: str) -> str | None:
         name = type(frame.f_locals.get("self")).__name__
         if name in _BRACKETS:
             return _BRACKETS[name]
-    inner = next((frame.f_locals[k] for k in _WRAPPED if frame.f_locals.get(k)), None)
+    inner = next((frame.f_locals[k] for k in _INNER if frame.f_locals.get(k)), None)
     if name.endswith("wrapper") and callable(inner):  # a decorator of SciPy's asks for the array
         name, module = inner.__name__, inner.__module__
     parts = module.split(".")

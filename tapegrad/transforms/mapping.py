@@ -59,8 +59,9 @@ def count(tree: Tree) -> int:
 
 
 def vmap(
-    f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
-) -> Callable[..., Any]:
+    f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None,
+    **others: Any,
+) -> Callable[..., Any]:  # fmt: skip
     """`f` for many examples at once, which stand along an axis of its arguments.
 
     Parameters
@@ -76,6 +77,12 @@ def vmap(
     array([0.        , 1.38177329])
     """
     require_function(f, "vmap")
+    if others:
+        raise TypeError(
+            f"`vmap` takes `in_axes`, `out_axes` and `axis_size`, got {next(iter(others))!r}: "
+            "PyTorch's, with `in_dims`, `out_dims`, `randomness` and `chunk_size`, is "
+            "`tapegrad.func.vmap`"
+        )
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if axis_size is not None and (type(axis_size) is not int or axis_size < 0):

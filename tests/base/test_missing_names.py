@@ -27,6 +27,11 @@ INSTEAD = [
     (tg, "utils", "`tapegrad.checkpoint(f)(x)`"),
     (tg.ones(1), "cuda", "`device='cpu'`"),
     (tg, "solve_ivp", "`tapegrad.scipy.integrate`"),
+    (tg, "set_default_tensor_type", "`tapegrad.set_default_dtype(tapegrad.float64)`"),
+    (tg, "symeig", "`tapegrad.linalg.eigh`"),
+    (tg, "use_deterministic_algorithms", "computes on the CPU alone"),
+    (tg.nn, "init", "`w.uniform_(-a, a)`"),
+    (tg.ones(1), "apply_", "`tapegrad.vmap(f)(t)`"),
     (tg, "random", "`tapegrad.randn`"),
     (tg, "amp", "no mixed precision"),
     (tg, "lax", "`switch`"),
@@ -52,3 +57,10 @@ def test_python_is_told_where_to_look_for_what_is_near_in_a_tensor():
         _ = x.clampp
     assert caught.value.name == "clampp"
     assert caught.value.obj is x
+
+
+def test_pytorchs_constructors_and_arguments_are_named():
+    with pytest.raises(TypeError, match=r"`tapegrad\.tensor\(data\)`, one of a shape with"):
+        tg.Tensor([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"got 'in_dims': .* is `tapegrad\.func\.vmap`"):
+        tg.vmap(lambda x: x, in_dims=0)

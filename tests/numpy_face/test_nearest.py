@@ -202,12 +202,25 @@ INSTEAD = {
         lambda t: tg.scipy.optimize.curve_fit(lambda x, a: a * x, KNOTS, t)[0],
     ),
     "scipy.stats": (scipy.stats.norm.logpdf, tg.scipy.stats.norm.logpdf),
+    "scipy.stats.linregress": (
+        lambda t: scipy.stats.linregress(KNOTS, t)[:2], lambda t: np.polyfit(KNOTS, t, 1),
+    ),
+    "scipy.stats.wasserstein_distance": (
+        lambda t: scipy.stats.wasserstein_distance(t, KNOTS),
+        lambda t: np.mean(np.abs(np.sort(t) - np.sort(KNOTS))),
+    ),
+    "scipy.stats.boxcox": (
+        lambda t: scipy.stats.boxcox(t, 0.3), lambda t: special.boxcox(t, 0.3),
+    ),
 }  # fmt: skip
 OF_MATRICES = {
     "scipy.spatial.distance.cdist": (
-        lambda t: scipy.spatial.distance.cdist(t, t), lambda t: tg.cdist(t, t),
+        lambda t: scipy.spatial.distance.cdist(t, t),
+        lambda t: tg.scipy.spatial.distance.cdist(t, t),
     ),
-    "scipy.spatial.distance.pdist": (scipy.spatial.distance.pdist, tg.pdist),
+    "scipy.spatial.distance.pdist": (
+        scipy.spatial.distance.pdist, tg.scipy.spatial.distance.pdist,
+    ),
     "np.linalg.eig": (lambda t: np.sort(np.linalg.eig(t)[0]), lambda t: np.linalg.eigh(t)[0]),
     "np.linalg.eigvals": (lambda t: np.sort(np.linalg.eigvals(t)), np.linalg.eigvalsh),
     "scipy.linalg.expm": (scipy.linalg.expm, tg.scipy.linalg.expm),

@@ -170,6 +170,8 @@ def test_distributions_of_vectors():
     x = np.array([[1, 2, 3], [0, 0, 6], [1, 1, 1]])
     found = stats.multinomial.logpmf(x, 6, tg.tensor(p))
     np.testing.assert_allclose(found.numpy(), scipy.stats.multinomial.logpmf(x, 6, p))
+    lists = stats.multinomial.logpmf([1, 2, 3], 6, tg.tensor(p)).item()
+    np.testing.assert_allclose(lists, scipy.stats.multinomial.logpmf([1, 2, 3], 6, p))
     one = lambda p: stats.multinomial.logpmf(x[:2], 6, p)
     assert gradcheck(one, (tg.tensor(p, requires_grad=True),))
     cov = tg.tensor([1.0, 4.0], requires_grad=True)

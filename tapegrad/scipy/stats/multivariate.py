@@ -97,6 +97,7 @@ def _dirichlet_rvs(alpha: Any, size: Any = 1, random_state: Any = None) -> Any:
 
 
 def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
+    x, n = (np.asarray(k) if isinstance(k, (list, tuple)) else k for k in (x, n))
     terms = special.xlogy(x, p) - special.gammaln(x + 1.0)
     found = special.gammaln(n + 1.0) + np.sum(terms, axis=-1)
     return np.where(np.sum(x, axis=-1) == n, found, -np.inf)
