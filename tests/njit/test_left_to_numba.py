@@ -167,6 +167,9 @@ def records(x, parts):
         s += parts[i]["n"] * x * x + parts[i].at[1] * x
     for part in parts:
         s += part.weight * x**3
+    mine = parts.copy()
+    mine[0].weight = 3.0 - parts[0].weight
+    s += np.copy(mine[:2])[0].weight * x
     return s * parts.shape[0] + x * parts[-1].at[0]
 
 

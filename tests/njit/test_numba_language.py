@@ -399,6 +399,60 @@ def stencils_of_vectors(x, y, w):
     return np.sum(weighted(x, y, w) ** 2) + np.sum(mean_of_four(x) ** 2) * np.sum(nearby(x) ** 2)
 
 
+@njit
+def _pairs(x, least):
+    for i in range(len(x)):
+        if x[i] < least:
+            continue
+        for j in range(i):
+            yield i, x[i] * x[j]
+            if j > 4:
+                break
+
+
+@njit
+def _terms(x):
+    term, k = 1.0, 0
+    while True:
+        yield term
+        k += 1
+        term *= x / k
+
+
+@njit
+def _early(x):
+    for term in _terms(x):
+        if abs(term) < 1e-3:
+            return
+        yield 2.0 * term
+
+
+@case(A1, 0.3, compiled=True)
+def generators(x, y):
+    total, last, least = 0.0, 0.0, -1.0
+    pairs = _pairs(x, least)
+    least = 0.5
+    for i, v in pairs:
+        if v > 1.0:
+            continue
+        total += i * v * least
+    for k in range(3):
+        x = 1.1 * x
+        for _, v in _pairs(x, 0.0):
+            last = v * y
+            if total > 9.0:
+                break
+            total += last
+        else:
+            total += k * y
+    few = [v * y for v in _early(y)]
+    for term in _terms(y * total):
+        total += term * few[-1]
+        if term < 1e-6:
+            return total * last * len(few)
+    return 0.0
+
+
 def test_methods_of_a_users_class():
     @njit
     def oscillated(x, v, spring):

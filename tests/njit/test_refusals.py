@@ -134,9 +134,30 @@ def multiples(x):
         yield k * x
 
 
-def generates(x):
+def asks_a_generator(x):
+    values = multiples(x)
+    return next(values) + next(values)
+
+
+def goes_on_with_a_generator(x):
+    values, s = multiples(x), 0.0
+    for v in values:
+        s += v
+        break
+    for v in values:
+        s += v
+    return s
+
+
+@njit
+def both_ends(x):
+    yield x
+    yield x * x
+
+
+def generates_in_two_places(x):
     s = 0.0
-    for v in multiples(x):
+    for v in both_ends(x):
         s += v
     return s
 
@@ -230,6 +251,8 @@ REASONS = {
     complex_numbers: "`arcsinh` of complex numbers",
     iterator_shared: "an iterator that several loops share",
     calls_gufunc: "a call of",
+    asks_a_generator: "a generator: run one `for` loop over the call of it, or fill an array",
+    goes_on_with_a_generator: "an iterator that several loops share",
 }
 
 
@@ -389,9 +412,9 @@ def test_recursion_is_refused():
         tg.grad(recursive)(0.5)
 
 
-def test_generators_are_refused():
-    with pytest.raises(NotImplementedError, match=r"`multiples`, line .* a generator: write its"):
-        tg.grad(njit(generates))(0.5)
+def test_generators_with_several_yields_are_refused():
+    with pytest.raises(NotImplementedError, match=r"`both_ends`, line .* more than one `yield`: y"):
+        tg.grad(njit(generates_in_two_places))(0.5)
 
 
 def test_lists_from_outside_and_as_results_are_refused():

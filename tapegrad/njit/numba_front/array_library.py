@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba.np.ufunc.dufunc import DUFunc
 
-from tapegrad.njit.numba_front.components import COMPLEX
+from tapegrad.njit.numba_front.components import COMPLEX, ELEMENT_OF
 from tapegrad.njit.numba_front.objects import NumbaType, types
 from tapegrad.njit.numba_front.typed_ir import ARRAY_LIBRARY
 from tapegrad.njit.three_address_code import Unsupported
@@ -72,6 +72,8 @@ def constant(value: Any) -> str:
 
 def dtype(t: Any) -> str:
     """The text of a dtype."""
+    if t not in ELEMENT_OF and t not in COMPLEX:
+        raise Unsupported(f"an array of {t}")
     return "np.bool_" if t == types.boolean else f"np.{t}"
 
 

@@ -23,7 +23,7 @@ COMPLEX = {types.complex128: types.float64, types.complex64: types.float32}  # o
 NOTHING = (
     types.NoneType, types.Module, types.Callable, types.SliceType, types.Opaque, types.DType,
     types.StringLiteral, types.NumberClass, types.Omitted, types.Phantom,
-    types.ClassType, types.TypeRef, types.EphemeralPointer,
+    types.ClassType, types.TypeRef, types.EphemeralPointer, types.Generator,
 )  # fmt: skip
 
 _FOLLOWED = (

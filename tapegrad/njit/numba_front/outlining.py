@@ -19,7 +19,7 @@ from tapegrad.njit.numba_front.components import array_of, components, element_o
 from tapegrad.njit.numba_front.lists import Lists
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.outlined_code import Statement, outlined
-from tapegrad.njit.numba_front.typed_ir import TRY, TRYING
+from tapegrad.njit.numba_front.typed_ir import GENERATOR, TRY, TRYING
 from tapegrad.njit.numba_front.writer import Found, Operands
 from tapegrad.njit.three_address_code import FLOATS, Call, Operand, Unsupported
 
@@ -94,6 +94,10 @@ class Outlining(Lists):
         body = [*self._definitions(value, given), s]
         if not self.elided.isdisjoint(given):
             raise Unsupported(refusal)
+        if any(isinstance(self.type(v), types.Generator) for v in given.values()):
+            error = Unsupported(GENERATOR)
+            error.explains = True
+            raise error
         for record in (getattr(self.type(v), "dtype", None) for v in given.values()):
             if isinstance(record, types.Record) and target is not None:
                 self._require_even(record, self.type(target))

@@ -24,11 +24,11 @@ from tapegrad.njit.numba_front.components import (
     scalar,
     tuple_like,
 )
-from tapegrad.njit.numba_front.exceptions import Exceptions
+from tapegrad.njit.numba_front.generators import Generators
 from tapegrad.njit.numba_front.iteration import INDEXED_ITERATORS
 from tapegrad.njit.numba_front.objects import Kinds, NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import Chosen, is_index
-from tapegrad.njit.numba_front.typed_ir import GENERATED, TypedFunction
+from tapegrad.njit.numba_front.typed_ir import GENERATED, GENERATOR, TypedFunction
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain
 from tapegrad.njit.three_address_code import (
     FLOATS,
@@ -42,7 +42,7 @@ from tapegrad.njit.three_address_code import (
     Unsupported,
 )
 
-ITERATORS = (types.EnumerateType, types.ZipType, *INDEXED_ITERATORS)
+ITERATORS = (types.EnumerateType, types.ZipType, types.Generator, *INDEXED_ITERATORS)
 _codes: weakref.WeakKeyDictionary[Dispatcher, dict[Kinds, Code]] = weakref.WeakKeyDictionary()
 _STATEMENTS = {
     "Print": "`print`",
@@ -54,7 +54,7 @@ _PASSING = ("cast", "build_tuple", "phi", "undef", "null")
 _REASONS = {"build_map": "a dictionary: use arrays", "build_set": "a set: use arrays"}
 
 
-class Translation(Exceptions):
+class Translation(Generators):
     """The code of one typed function."""
 
     def write(self) -> CodeBlock:
@@ -74,7 +74,7 @@ class Translation(Exceptions):
         start.end("jump", (), self.labels[min(blocks)].label)
         for k in sorted(blocks):
             self.current, self.at = self.labels[k], k
-            self.pending: dict[str, Callable[[], None]] = {}
+            self.pending = {}
             self.trying = self.in_try.get(k, False)
             for n, s in enumerate(blocks[k].body):
                 if not self.typed.is_library and s.loc.filename != GENERATED:
@@ -125,7 +125,8 @@ class Translation(Exceptions):
         elif isinstance(s, ir.SetItem | ir.StaticSetItem):
             self.set_item(s)
         elif isinstance(s, ir.Jump):
-            self.current.end("jump", (), self.labels[s.target].label)
+            target = self.beginnings.get(self.at, self.labels[s.target].label)
+            self.current.end("jump", (), target)
         elif isinstance(s, ir.Branch):
             self.branch(s)
         elif isinstance(s, ir.Return):
@@ -162,6 +163,11 @@ class Translation(Exceptions):
 
     def branch(self, s: NumbaIR) -> None:
         """A branch; an iterator's element is computed where there is one."""
+        if self.is_yielded(s.cond):
+            for write in self.pending.values():
+                write()
+            self.current.end("jump", (), self.labels[s.truebr].label)
+            return
         condition = self.number(s.cond, "i1")
         yes, no = self.labels[s.truebr].label, self.labels[s.falsebr].label
         if self.pending:
@@ -193,7 +199,9 @@ class Translation(Exceptions):
             if found is not None:
                 self.assign(target, found)
         elif isinstance(value, ir.Yield):
-            raise Unsupported("a generator: write its loop where it is called, or fill an array")
+            if self.yielded is None:
+                raise Unsupported(GENERATOR)
+            self.yielded(self, (self.get(value.value), self.type(value.value)))
         else:
             raise Unsupported(f"`{type(value).__name__}`")
 
@@ -285,7 +293,7 @@ class Translation(Exceptions):
             found += self.view_as(self.subscript(ops, base, entry), part)[0]
         return found, t
 
-    def expr_getiter(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found:
+    def expr_getiter(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found | None:
         """The beginning of a loop."""
         base = self.type(e.value)
         self.require_unchanged(e.value)
@@ -294,10 +302,16 @@ class Translation(Exceptions):
             if name in self.started or self.made_in.get(name) != self.at:
                 raise Unsupported("an iterator that several loops share")
             self.started.add(name)
+        if isinstance(base, types.Generator):
+            self.enter_generator(e, target)
+            return None
         return [*self.held_by(t, e.value), ZERO], t
 
     def expr_iternext(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> None:
         """The next element, if there is one."""
+        if isinstance(self.type(e.value), types.Generator):
+            self.run_generator(e, target)
+            return
         kind, ops = self.type(e.value), self.names(e.value)
         *_, count, k = ops
         assert isinstance(k, str)
@@ -318,8 +332,6 @@ class Translation(Exceptions):
                 d = d.value
         f = self.type(d.func) if isinstance(d, ir.Expr) and d.op == "call" else None
         return bool(self.typed.options.get("parallel")) and is_prange(getattr(f, "typing_key", 0))
-
-    next_elements: dict[str, Callable[[], Found]]
 
     def expr_pair_first(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> None:
         """The element, which is there only if the loop goes on."""
@@ -444,11 +456,11 @@ class Translation(Exceptions):
 
 def translated(
     code: Code, typed: TypedFunction, given: list[Found], done: Callable[[Any, Found], None],
-    depth: int = 0, unwind: int | None = None,
+    depth: int = 0, unwind: int | None = None, yielded: Callable[[Any, Found], None] | None = None,
 ) -> CodeBlock:  # fmt: skip
     """Write the code of a function; returns its first block."""
     one = Translation(code, typed, given, done)
-    one.depth, one.unwind = depth, unwind
+    one.depth, one.unwind, one.yielded = depth, unwind, yielded
     one.next_elements = {}
     line = code.line
     start = one.write()

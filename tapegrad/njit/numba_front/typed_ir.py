@@ -26,6 +26,7 @@ from tapegrad.njit.three_address_code import Unsupported
 
 # What is refused, and what to write instead.
 A_LIST = "a list: write into an array (`np.empty(n)`) instead"
+GENERATOR = "a generator: run one `for` loop over the call of it, or fill an array"
 TRYING = "numba.core.unsafe.eh"  # the module of what Numba calls in a `try`
 _RAISED_AGAIN = "op code RERAISE executed"  # Numba's message where no handler of the user's is
 TRY = "`try`: let exceptions be raised, or test for what causes them"
