@@ -23,6 +23,7 @@ from tapegrad.compiler.llvm.function_builder import FunctionBuilder
 from tapegrad.kernels import build
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.njit.derivative_program import DerivativeProgram
+from tapegrad.njit.marshalling import has_components
 from tapegrad.njit.numba_front.objects import types
 
 KINDS = (float, int, bool, np.ndarray)
@@ -67,6 +68,8 @@ def fast_call(
     it returns the tangents of the gradients; if the program finds the value, a pair of that and the
     gradients.
     """
+    # What has no components, as None, is not read; it takes a place for all that.
+    constants = [x if has_components(x) else 0.0 for x in _leaves(constants)]
     every = (*args, *constants)
     leaves, along = _leaves(every), _leaves(directions)
     simple = all(map(_is_simple, (*leaves, *along))) and not program.draws

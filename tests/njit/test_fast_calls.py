@@ -106,8 +106,8 @@ SLOPES = np.array([0.5, -2.0])
 
 
 @njit
-def of_tuples(p, n, q=(2.0, SLOPES)):
-    s = 0.0
+def of_tuples(p, n, q=(2.0, SLOPES), extra=None):
+    s = 0.0 if extra is None else extra
     for i in range(n):
         s += p[0] * p[1][i] * q[0] * q[1][i] ** 2
     return s

@@ -6,6 +6,7 @@ reference of its own, for as long as a program runs.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ def _drop(x, at):  # type: ignore[no-untyped-def]
     drop(x, at)
 
 
+@lru_cache(maxsize=1024)
 def size_of(t: NumbaType) -> int:
     """How many bytes a value takes."""
     context: Any = registry.cpu_target.target_context
