@@ -1,8 +1,11 @@
 """What a function takes and holds: constants from outside, arguments, lists, tuples, functions."""
 
+import math
+
 import numpy as np
 import pytest
-from numba import njit
+from numba import float64, njit
+from numba.typed import List
 
 from tests.njit.cases import A1, A2, collected_in, name_of
 from tests.njit.checking import check
@@ -190,6 +193,32 @@ def lists_of_arrays_and_tuples(long, x, w, b):
     for i, (matrix, vector) in enumerate(layers):
         total += np.sum(matrix * matrix) * i + vector[0]
     return total + np.sum(_through(x, layers) ** 2) + layers[-1][1][0] * rows[1][2]
+
+
+@njit
+def _norm_of(values):
+    s = 0.0
+    for v in values:
+        s += v * v
+    return math.sqrt(s)
+
+
+@case(A1, compiled=True)
+def lists_of_numba_typed(x):
+    times, values = List([0.0]), List.empty_list(float64)
+    values.append(x[0])
+    same = values
+    while times[-1] < 1.0:
+        step = 0.05 + 0.1 * x[1] * x[1]
+        same.append(values[-1] - step * x[2] * values[len(values) - 1])
+        times.append(times[-1] + step)
+    s = _norm_of(same) * max(times)
+    for i, v in enumerate(values):
+        s += i * v
+    values[1] *= x[3]
+    times.extend(values)
+    last = times.pop()
+    return s + sum(times) * last + (times.pop(2) if len(times) else x[4]) + List(x)[3]
 
 
 @case(0.7, (1.5, -0.2))

@@ -76,9 +76,10 @@ def builds_dict(x):
     return values[1]
 
 
-def typed_list(x):
+def inserts_into_a_typed_list(x):
     values = List()
     values.append(x)
+    values.insert(0, 2.0 * x)
     return values[0]
 
 
@@ -239,7 +240,7 @@ REASONS = {
     loops_over_arrays: "a list of array(float64, 1d, C): hold these in arrays, or in a tuple",
     vectors_around_an_index: "vectors as indices with others between them",
     builds_dict: "a dictionary",
-    typed_list: "the method `append` of ListType[float64]",
+    inserts_into_a_typed_list: "the method `append` of ListType[float64]",
     typed_dict: "an assignment to an element of DictType[int64,float64]",
     looks_up: "a subscript of DictType[float64,float64]",
     puts_into_dict: "an assignment to an element of DictType[unicode_type,float64]",

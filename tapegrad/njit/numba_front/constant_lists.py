@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from numba.core.dispatcher import Dispatcher
 from numba.core.inline_closurecall import length_of_iterator
 
 from tapegrad.njit.numba_front.components import is_opaque
@@ -17,6 +18,11 @@ _CHANGING = {"append", "clear", "extend", "insert", "pop", "remove", "reverse", 
 def constant_lists(typed: TypedFunction) -> dict[str, NumbaType]:
     """By the names of such lists, and of iterators over them, the types that they have here."""
     return _Search(typed).found()
+
+
+def only_reads_lists(f: Dispatcher) -> bool:
+    """Whether a function calls no method that changes a list."""
+    return _CHANGING.isdisjoint(f.py_func.__code__.co_names)
 
 
 class _Search:
@@ -87,7 +93,7 @@ class _Search:
         if getattr(value, "op", None) == "call":
             f = self.typed.types[value.func.name]
             if isinstance(f, types.Dispatcher):
-                return _CHANGING.isdisjoint(f.dispatcher.py_func.__code__.co_names)
+                return only_reads_lists(f.dispatcher)
             return getattr(f, "typing_key", None) in (len, length_of_iterator)
         if getattr(value, "op", None) in ("getitem", "static_getitem"):
             is_part = not isinstance(self.typed.types[s.target.name], types.List)

@@ -15,6 +15,7 @@ from tapegrad.njit.numba_front.constant_lists import constant_lists
 from tapegrad.njit.numba_front.growing_lists import COPYING, GROWING, GrowingLists, growing_lists
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.subscripts import is_index
+from tapegrad.njit.numba_front.typed_lists import makes_typed_list, typed_lists
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain
 from tapegrad.njit.three_address_code import Constant, Operand, Unsupported
 
@@ -29,6 +30,9 @@ class Lists(Calls):
     def find_growing(self) -> None:
         """Find the lists that grow, each of which has one name, and those that never change."""
         self.typed.types = self.typed.types | constant_lists(self.typed)
+        own = typed_lists(self.typed)
+        self.typed.types = self.typed.types | own
+        self.elided |= own.keys()
         self.growing = growing_lists(self.typed)
         self.list_names = self.growing.names
 
@@ -43,6 +47,23 @@ class Lists(Calls):
         name = self.name_of(var, ".room")
         self.code.types[name] = "i64"
         return name
+
+    def call(self, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found | None:
+        """A call; that which makes a list of `numba.typed`."""
+        f = self.type(e.func)
+        if not isinstance(t, types.List) or not makes_typed_list(f):
+            return super().call(e, t, target)
+        if isinstance(f, types.BoundFunction) or not e.args:
+            return self.allocated([ZERO], array_of(t), zeroed=False), t
+        return self._list_of(self.known(e.args[0]), t)
+
+    def _list_of(self, values: Found, t: NumbaType) -> Found:
+        """A new list of the elements of a vector or a list."""
+        ops, kind = values
+        kind = array_of(kind) if isinstance(kind, types.List) else kind
+        if kind.ndim != 1 or kind.dtype != t.dtype:
+            raise Unsupported(f"a list of {t.dtype} that is made of {values[1]}")
+        return self.inline(array_library.copied(kind), [(ops, kind)])[0], t
 
     def builtin(self, key: Any, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found | None:
         """A call of a function that Numba knows; those that make a list of values in memory."""

@@ -111,7 +111,9 @@ class Writer:
         self.slices: dict[str, Any] = {}
         self.definitions: dict[str, Any] = {}
         self.list_names: dict[str, str] = {}  # of lists that grow: the one name of each
-        self.elided: set[str] = set()  # lists of rows, of which an array is made at once
+        self.elided: set[str] = (
+            set()
+        )  # what Numba cannot be given, as it is not there or another type
 
     # -- names and casts ---------------------------------------------------------------------
 
