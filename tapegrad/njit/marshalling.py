@@ -55,6 +55,10 @@ def copied(x: Any, written: bool = False) -> Any:
     if isinstance(x, tuple):
         parts = [copied(part, written) for part in x]
         return x._make(parts) if hasattr(x, "_make") else tuple(parts)
+    if isinstance(x, list):
+        if written:
+            raise Unsupported("a function that writes into its argument, a list: pass an array")
+        return x.copy()
     if isinstance(x, Dict | List):
         made: Any = x.copy()
         if not isinstance(_held_by(x), types.Number | types.Boolean | types.UnicodeType):
@@ -89,8 +93,8 @@ def kind_of(x: Any) -> NumbaType:
         if x.dtype.kind not in "fciub" and x.dtype.names is None:
             raise Unsupported(f"an array of {x.dtype}")
         return types.Array(typeof(x).dtype, x.ndim, "C")
-    if isinstance(x, list):
-        raise Unsupported("a list as an argument: pass an array or a tuple")
+    if isinstance(x, list) and len({type(v) for v in x}) != 1:  # else Numba reads the first
+        raise Unsupported("a list as an argument that is not of one type: pass an array")
     try:
         t = typeof(x)
     except ValueError as error:
@@ -98,6 +102,10 @@ def kind_of(x: Any) -> NumbaType:
         raise Unsupported(f"an argument of type {type(x).__name__}{other}") from error
     if isinstance(x, tuple):
         return tuple_like(t, [kind_of(part) for part in x])
+    if isinstance(x, list):
+        if is_opaque(t):
+            raise Unsupported(f"a list of {t.dtype} as an argument: pass an array or a tuple")
+        return types.List(t.dtype)
     return types.unliteral(t)
 
 
@@ -144,6 +152,9 @@ def flat(t: NumbaType, x: Any, kept: list[Any]) -> list[Any]:
     if is_opaque(t):
         kept.append(handle := Handle(x, t))
         return [handle.word]
+    if isinstance(t, types.List):
+        kept.append(x := np.array(x, as_dtype(t.dtype)))
+        return [address_of(x), x.size]
     if isinstance(t, types.Array):
         return [address_of(x), *x.shape]
     if isinstance(t, types.BaseTuple):

@@ -75,6 +75,8 @@ class Face:
         derivative = self.derivative
         if named and derivative.directions:
             raise TypeError(f"{derivative!r} was called with {', '.join(named)} by name: not here")
+        if any(map(_holds_list, kinds)):
+            raise TypeError(f"{derivative!r} was called with a list: pass an array or a tuple here")
         names = [f"_given{k}" for k in range(len(kinds) - len(named))] + [*named]
         count = len(names) - derivative.directions
         places = {name: _Place(name) for name in names}
@@ -89,6 +91,12 @@ class Face:
             tuple([known[x] if isinstance(x, _Place) else marshalling.kind_of(x) for x in every])
         )
         return made if every == [*places.values()] and not named else _arranged(made, names, every)
+
+
+def _holds_list(t: NumbaType) -> bool:
+    if isinstance(t, types.BaseTuple):
+        return any(map(_holds_list, t))
+    return isinstance(t, types.List)
 
 
 class _Place(str):

@@ -94,7 +94,7 @@ class RecordedCall:
         )
 
     def _add(self, k: int, leaf: Any, copies: bool) -> None:
-        if isinstance(leaf, list):
+        if isinstance(leaf, list) and any(isinstance(x, Tensor) for x in leaf):
             raise TypeError(
                 f"`{self.name}`, which Numba compiles, got a list with Tensors as argument {k}: "
                 "pass a tuple, or `tapegrad.stack` of them"

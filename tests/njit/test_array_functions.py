@@ -72,7 +72,7 @@ def all_elements_in_order(a, x):
 
 @case(A2)
 def covariances_of_rows(a):
-    c, r = np.cov(a), np.corrcoef(a * a)
+    c, r = np.cov(a), np.corrcoef(a * a) * np.corrcoef(a[0], a[1] * a[2])[0, 1]
     return np.sum(c * c) + r[0, 1] * r[1, 2]
 
 

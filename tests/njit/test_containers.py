@@ -7,6 +7,7 @@ import pytest
 from numba import float64, njit
 from numba.typed import List
 
+import tapegrad as tg
 from tests.njit.cases import A1, A2, collected_in, name_of
 from tests.njit.checking import check
 
@@ -232,6 +233,26 @@ def tuples_compared(x, p):
 @case(njit(lambda x, y: x * y * y), 0.7, 1.5, compiled=True)
 def function_as_an_argument(f, x, y):
     return f(x, y) * f(y, x * x)
+
+
+@pytest.mark.filterwarnings("ignore::numba.NumbaPendingDeprecationWarning")
+def test_lists_of_numbers_among_the_arguments():
+    @njit
+    def chosen(x, places, weights):
+        s = 0.0
+        for k, w in zip(places, weights[0] + [0.5]):
+            s += w * x[k] ** 2
+        return s * len(places) + sum(weights[0]) * x[0] * weights[1]
+
+    x, places, weights = A1[:3], [0, 2, -2], ([1.0, 2.0], 3.0)
+    expected = [6.0 * x[0] + 9.0, 3.0 * x[1], 12.0 * x[2]]
+    np.testing.assert_allclose(tg.grad(chosen)(x, places, weights), expected, rtol=1e-14)
+    assert tg.jvp(chosen, (x, places, weights), (x, None, None))[1] == pytest.approx(expected @ x)
+    t = tg.tensor(x, requires_grad=True)
+    loss = chosen(t, places, weights)
+    places[0] = 1
+    loss.backward()
+    np.testing.assert_allclose(t.grad.numpy(), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize(("f", "args", "options"), CASES, ids=name_of)

@@ -440,8 +440,34 @@ def test_lists_from_outside_and_as_results_are_refused():
         NotImplementedError, match=r"`appended`, line .*: `append` of a list of a c"
     ):
         tg.grad(has_another_append)(0.5)
-    with pytest.raises(NotImplementedError, match="a list as an argument: pass an array"):
-        tg.grad(njit(lambda x, places: x[places[0]]))(np.ones(2), [1])
+
+
+@njit
+def put_first(x, values):
+    values[0] = x
+    return values[0] * values[1]
+
+
+@njit
+def first_of(x, values):
+    return values[0]
+
+
+def test_lists_among_the_arguments_are_read_only():
+    values = [1.0, 2.0]
+    with pytest.raises(NotImplementedError, match="writes into its argument, a list: pass an arr"):
+        tg.grad(put_first)(0.5, values)
+    assert values == [1.0, 2.0]
+    with pytest.raises(NotImplementedError, match=r"a list of UniTuple.* as an argument: pass an"):
+        tg.grad(first_of)(0.5, [(1.0, 2.0)])
+    for mixed in ([], [1, 2.0]):
+        with pytest.raises(NotImplementedError, match="a list as an argument that is not of one"):
+            tg.grad(first_of)(0.5, mixed)
+    with pytest.raises(TypeError, match="needs floating-point arguments, got list in argument 1"):
+        tg.grad(put_first, 1)(0.5, values)
+    slope = tg.grad(first_of).njit
+    with pytest.raises(numba.TypingError, match="was called with a list: pass an array or a tuple"):
+        njit(lambda x: slope(x, [x, 2.0]))(0.5)
 
 
 def norm(x):

@@ -471,12 +471,22 @@ for i in range(m):
 return r"""
 
 
-def _covariance(name: str, t: NumbaType) -> Function | None:
-    if t.ndim != 2 or t.dtype != types.float64:  # Numba's results are of float64
+_ROWS = """\
+if x.shape[0] != y.shape[0]:
+ raise ValueError
+a = np.empty((2, x.shape[0]))
+for k in range(x.shape[0]):
+ a[0, k], a[1, k] = x[k], y[k]"""
+
+
+def _covariance(name: str, kinds: Sequence[NumbaType]) -> Function | None:
+    """Of a matrix or of two vectors; Numba's results are of float64."""
+    shape = [t.ndim for t in kinds if isinstance(t, types.Array) and t.dtype == types.float64]
+    if shape not in ([2], [1, 1]) or len(shape) != len(kinds):
         return None
     text = "\n".join((_COVARIANCE, "return out" if name == "cov" else _CORRELATION))
     text = text.replace("D)", "np.float64)").replace("ZERO", "0.0")
-    return defined(name, "a", text)
+    return defined(name, "a", text) if shape == [2] else defined(name, "x, y", _ROWS, text)
 
 
 _CLOSE = "({x0} == {x1} or (np.isfinite({x1}) and abs({x0} - {x1}) <= 1e-8 + 1e-5 * abs({x1})))"
@@ -497,8 +507,8 @@ def named(name: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function 
         return _diagonal(name, a)
     if len(kinds) == 1 and name == "copy":
         return copied(a)
-    if len(kinds) == 1 and name in ("cov", "corrcoef"):
-        return _covariance(name, a)
+    if name in ("cov", "corrcoef"):
+        return _covariance(name, kinds)
     if len(kinds) == 1 and (found := _total(name, a) or _extreme(name, a)) is not None:
         return found
     if len(kinds) == 1 and a.ndim and name in ("cumsum", "cumprod"):
