@@ -240,9 +240,9 @@ REASONS = {
     loops_over_arrays: "a list of array(float64, 1d, C): hold these in arrays, or in a tuple",
     vectors_around_an_index: "vectors as indices with others between them",
     builds_dict: "a dictionary",
-    inserts_into_a_typed_list: "the method `append` of ListType[float64]",
-    typed_dict: "an assignment to an element of DictType[int64,float64]",
-    looks_up: "a subscript of DictType[float64,float64]",
+    inserts_into_a_typed_list: "the method `append` of ListType[float64]: write into an array",
+    typed_dict: "an assignment to an element of DictType[int64,float64]: use arrays",
+    looks_up: "a subscript of DictType[float64,float64]: use arrays",
     puts_into_dict: "an assignment to an element of DictType[unicode_type,float64]",
     changes_what_it_runs_over: "that changes it",
     list_of_tuples: "a list of Tuple(float64, int64)",
@@ -366,6 +366,12 @@ class Counter:
         self.count = 3.0
 
 
+@numba.experimental.jitclass([("value", numba.float64)])
+class Rate:
+    def __init__(self, value):
+        self.value = value
+
+
 def test_objects_that_are_written_are_refused():
     @njit
     def read(x, counter):
@@ -390,6 +396,25 @@ def test_objects_that_are_written_are_refused():
     assert counter.count == 3.0
 
 
+def test_objects_with_a_derivative_are_refused():
+    @njit
+    def made(x):
+        counter = Counter()
+        counter.count = x
+        return counter.count
+
+    with pytest.raises(NotImplementedError, match=r"an assignment to an attribute"):
+        tg.grad(made)(2.0)
+    with pytest.raises(NotImplementedError, match=r"a call of `Rate`, a `jitclass`: hold what is"):
+        tg.grad(njit(lambda x: Rate(x).value))(2.0)
+
+
+def test_functions_of_a_text_have_lines_too():
+    exec("def looked_up(x):\n return np.linalg.matrix_rank(np.eye(2)) * {1: x}[1]", globals())
+    with pytest.raises(NotImplementedError, match="`looked_up`, line 2 of <string>, is not diff"):
+        tg.grad(njit(looked_up))(2.0)  # noqa: F821
+
+
 def test_what_python_shall_run_is_refused():
     @njit
     def reads_clock(x):
@@ -409,7 +434,7 @@ def test_factors_of_a_singular_matrix_are_refused():
 def test_recursion_is_refused():
     recursive = njit(calls_itself)
     globals()["calls_itself"] = recursive
-    with pytest.raises(NotImplementedError, match="a function that calls itself"):
+    with pytest.raises(NotImplementedError, match="a function that calls itself: write a loop"):
         tg.grad(recursive)(0.5)
 
 

@@ -14,6 +14,7 @@ from tapegrad.njit.numba_front.components import (
     array_of,
     components,
     element_of,
+    in_words,
     is_number,
     parts_in,
 )
@@ -119,9 +120,9 @@ class ArrayCalls(Inlining):
         if name in ("conjugate", "conj") and not e.args:
             return self.conjugates(this, t)
         if not isinstance(f.this, types.Array) or e.kws:
-            of = A_LIST if isinstance(f.this, types.List) else f"{f.this}"
+            of = A_LIST if isinstance(f.this, types.List) else in_words(f.this)
             how = " with keywords" if e.kws else ""
-            return self.overloaded(e, t, f"the method `{name}` of {of}{how}")
+            return self.overloaded(e, t, f"the method `{name}`{how} of {of}")
         if name == "sort" and not e.args:
             return self.inline(order_library.ordered("sort_in_place", f.this), [this])[0], t
         if name == "transpose":

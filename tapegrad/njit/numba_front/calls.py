@@ -16,10 +16,10 @@ from numba.stencils.stencil import StencilFunc
 from tapegrad.njit.numba_front import complex_library, order_library
 from tapegrad.njit.numba_front.array_calls import NEW, ROUNDING, is_numpys
 from tapegrad.njit.numba_front.complex_calls import ComplexCalls
-from tapegrad.njit.numba_front.components import COMPLEX, array_of, is_opaque, scalar
+from tapegrad.njit.numba_front.components import COMPLEX, array_of, in_words, is_opaque, scalar
 from tapegrad.njit.numba_front.iteration import INDEXED
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, types
-from tapegrad.njit.numba_front.typed_ir import TRY, TRYING
+from tapegrad.njit.numba_front.typed_ir import RECURSION, TRY, TRYING
 from tapegrad.njit.numba_front.writer import (
     COMPARISONS,
     POWERS,
@@ -57,7 +57,7 @@ class Calls(ComplexCalls):
         """A call; None where the target needs no assignment."""
         f = self.type(e.func)
         if isinstance(f, types.RecursiveCall):
-            raise Unsupported("a function that calls itself")
+            raise Unsupported(RECURSION)
         if isinstance(f, types.ExceptionClass):
             return [], t
         if isinstance(f, types.Dispatcher):
@@ -71,7 +71,7 @@ class Calls(ComplexCalls):
             return self.converted(e.args[0], t)
         key = getattr(f, "typing_key", None)
         if key is None:
-            raise Unsupported(getattr(f, "refusal", f"a call of {f}"))
+            raise Unsupported(getattr(f, "refusal", f"a call of {in_words(f)}"))
         return self.builtin(key, e, t, target)
 
     # -- builtins ----------------------------------------------------------------------------

@@ -118,6 +118,20 @@ def _is_numbers(t: NumbaType) -> bool:
     return is_number(t) or (isinstance(t, types.Array) and not is_opaque(t))
 
 
+def in_words(t: NumbaType) -> str:
+    """A type as a refusal names it, and what to write in its place."""
+    if isinstance(t, types.ClassInstanceType | types.ClassType):
+        name = getattr(t, "classname", None) or t.class_name
+        return f"`{name}`, a `jitclass`: hold what is differentiated in arrays, or in a named tuple"
+    if isinstance(t, types.DictType):
+        return f"DictType[{t.key_type},{t.value_type}]: use arrays"
+    if isinstance(t, types.ListType):
+        return f"{t}: write into an array, or append to a list that the function alone knows"
+    if isinstance(t, types.Record) or isinstance(getattr(t, "dtype", None), types.Record):
+        return f"{t}: hold what is differentiated in arrays"
+    return str(t)
+
+
 def array_of(t: NumbaType) -> NumbaType:
     """The type of an array of what a list holds."""
     if not is_number(t.dtype):

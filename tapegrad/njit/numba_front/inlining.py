@@ -11,7 +11,7 @@ from numba import typeof
 from tapegrad.njit.numba_front.components import components, constants
 from tapegrad.njit.numba_front.iteration import Iteration
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, types
-from tapegrad.njit.numba_front.typed_ir import Stencil, TypedFunction, overload_of
+from tapegrad.njit.numba_front.typed_ir import RECURSION, Stencil, TypedFunction, overload_of
 from tapegrad.njit.numba_front.writer import Found, Operands
 from tapegrad.njit.three_address_code import Unsupported
 
@@ -105,7 +105,7 @@ class Inlining(Iteration):
         """The code of another function in the place of its call."""
         kinds = tuple([plain_type(t) for _, t in args])
         if self.depth >= DEEPEST:
-            raise Unsupported("a function that calls itself")
+            raise Unsupported(RECURSION)
         args = [(self.cast(ops, t, kind), kind) for (ops, t), kind in zip(args, kinds)]
         typed = TypedFunction(f, kinds, options)
         entry, after = self.current, self.code.block()

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.njit.numba_front.components import COMPLEX, components, element_of, parts_in
+from tapegrad.njit.numba_front.components import COMPLEX, components, element_of, in_words, parts_in
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, Writer
 from tapegrad.njit.three_address_code import ELEMENTS, Constant, Operand, Unsupported
@@ -233,7 +233,7 @@ class Subscripts(Writer):
         if isinstance(base, types.BaseTuple):
             return self.tuple_item(value, base, index, want)
         if not isinstance(base, types.Array):
-            raise Unsupported(f"a subscript of {base}")
+            raise Unsupported(f"a subscript of {in_words(base)}")
         return self.view_as(
             self.subscript(self.get(value), base, self.entries(index, base.ndim)), want
         )

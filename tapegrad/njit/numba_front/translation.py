@@ -18,6 +18,7 @@ from tapegrad.njit.numba_front.components import (
     components,
     constants,
     element_of,
+    in_words,
     is_number,
     is_opaque,
     parts_in,
@@ -77,13 +78,17 @@ class Translation(Generators):
             self.pending = {}
             self.trying = self.in_try.get(k, False)
             for n, s in enumerate(blocks[k].body):
-                if not self.typed.is_library and s.loc.filename != GENERATED:
+                if not (self.typed.is_library or self._is_generated(s)):
                     self.code.line = SourceLine(self.typed.name, s.loc.filename, s.loc.line)
                 if self.in_try:
                     self.guard(blocks[k].body, n)
                 if not self.in_try or not self.serves_try(s):
                     self._written_or_outlined(s)
         return start
+
+    def _is_generated(self, s: NumbaIR) -> bool:
+        """Whether a statement is one that Numba has written around a stencil."""
+        return self.typed.is_stencil and bool(s.loc.filename == GENERATED)
 
     def _written_or_outlined(self, s: NumbaIR) -> None:
         """A statement; what is not known here is left to Numba."""
@@ -233,7 +238,7 @@ class Translation(Generators):
             self.store(ops, array, self.place_in_flat(ops, array, s.index), self.known(s.value))
             return
         if not isinstance(base, types.Array):
-            raise Unsupported(f"an assignment to an element of {base}")
+            raise Unsupported(f"an assignment to an element of {in_words(base)}")
         ops, value = self.get(s.target), (self.get(s.value), types.unliteral(self.type(s.value)))
         at = s.index_var if isinstance(s, ir.StaticSetItem) else s.index
         if isinstance(self.type(at), types.Array):
@@ -358,7 +363,7 @@ class Translation(Generators):
             return self.part_of(e.attr, self.get(e.value), base)
         if isinstance(base, types.Array):
             return self.array_attribute(e.attr, self.get(e.value), base, t)
-        raise Unsupported(f"the attribute `{e.attr}` of {base}")
+        raise Unsupported(f"the attribute `{e.attr}` of {in_words(base)}")
 
     def array_attribute(self, name: str, ops: Operands, base: NumbaType, t: NumbaType) -> Found:
         """An attribute of an array."""

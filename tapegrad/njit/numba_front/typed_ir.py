@@ -27,6 +27,7 @@ from tapegrad.njit.three_address_code import Unsupported
 # What is refused, and what to write instead.
 A_LIST = "a list: write into an array (`np.empty(n)`) instead"
 GENERATOR = "a generator: run one `for` loop over the call of it, or fill an array"
+RECURSION = "a function that calls itself: write a loop, with a list of what is left to do"
 TRYING = "numba.core.unsafe.eh"  # the module of what Numba calls in a `try`
 _RAISED_AGAIN = "op code RERAISE executed"  # Numba's message where no handler of the user's is
 TRY = "`try`: let exceptions be raised, or test for what causes them"
@@ -72,11 +73,12 @@ class TypedFunction:
         try:
             annotation = _annotation(f, function, kinds)
         except errors.NumbaRuntimeError as error:
-            raise Unsupported(f"`{self.name}`: a function that calls itself") from error
+            raise Unsupported(f"`{self.name}`: {RECURSION}") from error
         except errors.TypingError as error:
             if not is_library(function.__code__.co_filename):
                 raise
             raise Unsupported(f"`{self.name}` of {', '.join(map(str, kinds))}") from error
+        self.is_stencil = isinstance(f, Stencil)
         self.blocks = _without_handlers(annotation.blocks)
         self.is_library = is_library(function.__code__.co_filename)
         self.options = options
