@@ -77,7 +77,7 @@ class Activity:
             elif v.op == "gep":
                 args[0] = self._shadow(v.args[0])
             else:
-                raise _refused(v.args[0] if v.op == "part" else v)
+                raise _refused(v.args[0] if v.op == "word" else v)
             v.shadow = value(v.op, args, "ptr", attribute, v.block)
             at = v.home.instructions.index(v)
             v.home.instructions.insert(at + 1, v.shadow)
@@ -105,7 +105,7 @@ def depending(function: Function, arguments: Collection[int]) -> tuple[set[Value
                     memory |= _led_to(function, v)
                     varied |= {v} if v.type in FLOATS else set()
             elif v.type in FLOATS and v not in varied:
-                if v.op in ("load", "part"):
+                if v.op in ("load", "word"):
                     if memory_of(v.args[0]) in memory:
                         varied.add(v)
                 elif any(a in varied for a in _differentiable(v)):
@@ -136,7 +136,7 @@ def needed(function: Function, results: Collection[Value]) -> tuple[set[Value], 
                         useful |= {a for a in v.args if a.type in FLOATS}
                         memory |= {memory_of(a) for a in v.args if a.type == "ptr"}
                 elif v in useful:
-                    if v.op in ("load", "part"):
+                    if v.op in ("load", "word"):
                         memory.add(memory_of(v.args[0]))
                     else:
                         useful.update(_differentiable(v))

@@ -64,7 +64,7 @@ def _state(function: Function, plan: ReversePlan, loop: Loop) -> list[Memory] | 
         if of(p) in classes and p in pointers
     ]
     for v in function.instructions():
-        if v.type == "ptr" and v.op in ("call", "part") and of(v) in classes:
+        if v.type == "ptr" and v.op in ("call", "word") and of(v) in classes:
             return None  # an array of which the length is not known
         if v.op != "alloc" or of(v) not in classes or v.home in loop.blocks:
             continue

@@ -12,7 +12,7 @@ from tapegrad.njit.dependence_test import DependenceTest
 from tapegrad.njit.three_address_code import FLOATS, PARALLEL
 from tapegrad.njit.values import Function, Loop, SharedTrips, Value, dominates
 
-ROOTS = ("alloc", "arg", "const", "call", "part")  # what pointers come from
+ROOTS = ("alloc", "arg", "const", "call", "word")  # what pointers come from
 ADDITIONS = ("add", "sub", "iadd", "isub")
 
 

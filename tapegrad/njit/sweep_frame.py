@@ -159,7 +159,7 @@ class SweepFrame:
             return emitter.select(*args)
         if op in LANE_OPS:
             return emitter.of_lanes(op, args, v.attribute)
-        if op == "part":
+        if op == "word":
             return emitter.part(args[0], v.attribute, v.type)
         if op == "address":
             return emitter.address(args[0])

@@ -283,6 +283,19 @@ def test_derivatives_are_those_of_differences(f, args, options):
         assert str(x) == str(y)
 
 
+def test_words_of_a_result_that_is_added_up():
+    @njit
+    def total(x, slopes):
+        s = 0.0
+        for part in slopes:
+            s += slopes[part][0] * x * x + slopes[part][1]
+        return s
+
+    slopes = dict_of(a=(1.0, 2.0), b=(3.0, 4.0))
+    assert tg.grad(total)(2.0, slopes) == 16.0
+    assert tg.hessian(total)(2.0, slopes) == 8.0
+
+
 def test_exceptions_of_what_numba_runs_reach_the_caller():
     @njit
     def looks_up(x, rates):

@@ -185,7 +185,7 @@ class Outlining(Lists):
             ops = [self.emit("call", args, kinds[0][1], call)]
         else:
             box = self.emit("call", args, "ptr", call)
-            ops = [self.emit("part", [box], kind, k) for k, (_, kind) in enumerate(kinds)]
+            ops = [self.emit("word", [box], kind, k) for k, (_, kind) in enumerate(kinds)]
         self.current = here
         return ops
 
