@@ -222,6 +222,41 @@ def lists_of_numba_typed(x):
     return s + sum(times) * last + (times.pop(2) if len(times) else x[4]) + List(x)[3]
 
 
+@case(A1, compiled=True)
+def lists_of_tuples_that_grow(x):
+    points, steps = [(x[0], 1.0)], List()
+    for i in range(len(x)):
+        points.append((x[i], x[i] * x[i]))
+        steps.append((0.1 * i, x[i - 1], x[0]))
+    a, b = points[2]
+    points[0], points[-2] = (a * b, x[1]), points[1]
+    same, s = points, 0.0
+    s += points.pop()[1] * same[-1][0] + points.pop(1)[0] * points[1][1]
+    for i, (a, b) in enumerate(same):
+        s += i * a * b
+    for a, b, c in steps:
+        s += a * b * c
+    while points:
+        a, b = same.pop()
+        s += a * b * len(points) * steps[len(points)][1]
+    return s
+
+
+@case(1.3, compiled=True)
+def lists_of_intervals(rate):
+    waiting, total = [(0.0, 1.0 + 0.1 * rate, 1e-4)], 0.0
+    while waiting:
+        a, b, most = waiting.pop()
+        left, middle, right = [math.exp(-rate * t) for t in (a, 0.5 * (a + b), b)]
+        found = (b - a) * (left + 4.0 * middle + right) / 6.0
+        if abs(found - (b - a) * middle) < most:
+            total += found
+        else:
+            waiting.append((a, 0.5 * (a + b), 0.5 * most))
+            waiting.append((0.5 * (a + b), b, 0.5 * most))
+    return total
+
+
 @case(0.7, (1.5, -0.2))
 def tuples_compared(x, p):
     a = np.ones((2, 3))

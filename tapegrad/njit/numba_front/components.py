@@ -33,6 +33,14 @@ _FOLLOWED = (
 LARGEST = 1 << 20  # bytes of an array from outside, which becomes part of the machine code
 
 
+class ListOfRows(types.List):  # type: ignore[misc]
+    """Of a list of tuples of numbers, which lie one after the other in memory."""
+
+    def __init__(self, dtype: NumbaType) -> None:
+        super().__init__(dtype)
+        self.name = f"rows({dtype})"
+
+
 def element_of(t: NumbaType) -> str:
     """The element type of an array in memory; of complex numbers, that of their parts."""
     found = ELEMENT_OF.get(COMPLEX.get(t.dtype, t.dtype))
@@ -105,7 +113,7 @@ def is_opaque(t: NumbaType) -> bool:
     if isinstance(t, types.Array):
         return t.dtype not in ELEMENT_OF and t.dtype not in COMPLEX
     if isinstance(t, types.List):
-        return not is_number(t.dtype)
+        return not is_number(t.dtype) and not isinstance(t, ListOfRows)
     if isinstance(t, types.Optional):
         return not _is_numbers(t.type)
     return not is_number(t) and not isinstance(t, _FOLLOWED)
@@ -133,7 +141,9 @@ def in_words(t: NumbaType) -> str:
 
 
 def array_of(t: NumbaType) -> NumbaType:
-    """The type of an array of what a list holds."""
+    """The type of an array of what a list holds, or of all numbers in the tuples there."""
+    if isinstance(t, ListOfRows):
+        return types.Array(t.dtype.dtype, 1, "C")
     if not is_number(t.dtype):
         raise Unsupported(f"a list of {t.dtype}: hold these in arrays, or in a tuple")
     return types.Array(t.dtype, 1, "C")

@@ -10,16 +10,21 @@ import numpy as np
 from tapegrad.njit.numba_front import array_library, order_library
 from tapegrad.njit.numba_front.array_calls import name_of_method
 from tapegrad.njit.numba_front.calls import Calls
-from tapegrad.njit.numba_front.components import array_of, is_number
+from tapegrad.njit.numba_front.components import ListOfRows, array_of, is_number
 from tapegrad.njit.numba_front.constant_lists import constant_lists
 from tapegrad.njit.numba_front.growing_lists import COPYING, GROWING, GrowingLists, growing_lists
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
+from tapegrad.njit.numba_front.own_lists import makes_typed_list, own_lists
 from tapegrad.njit.numba_front.subscripts import is_index
-from tapegrad.njit.numba_front.typed_lists import makes_typed_list, typed_lists
 from tapegrad.njit.numba_front.writer import ONE, ZERO, Found, Operands, plain
 from tapegrad.njit.three_address_code import Constant, Operand, Unsupported
 
 SPARE = 8  # elements for which a list gets room beyond twice what it had
+
+
+def width_of(t: NumbaType) -> int:
+    """How many numbers an element of a list has, tuples of them if that is what it holds."""
+    return len(t.dtype) if isinstance(t, ListOfRows) else 1
 
 
 class Lists(Calls):
@@ -30,7 +35,7 @@ class Lists(Calls):
     def find_growing(self) -> None:
         """Find the lists that grow, each of which has one name, and those that never change."""
         self.typed.types = self.typed.types | constant_lists(self.typed)
-        own = typed_lists(self.typed)
+        own = own_lists(self.typed)
         self.typed.types = self.typed.types | own
         self.elided |= own.keys()
         self.growing = growing_lists(self.typed)
@@ -41,6 +46,25 @@ class Lists(Calls):
         super().assign(var, found)
         if self.list_names.get(var.name) == var.name:
             self.copy(self.names(var)[1], self._room(var))
+
+    def numbers_in(self, t: NumbaType, count: Operand) -> Operand:
+        """How many numbers so many elements of a list have in memory."""
+        return self.index("imul", count, Constant(width_of(t), "i64"))
+
+    def load_item(self, ops: Operands, t: NumbaType, at: Operand) -> Found:
+        """An element of a list."""
+        array, first = array_of(t), self.numbers_in(t, at)
+        places = [self.index("iadd", first, Constant(k, "i64")) for k in range(width_of(t))]
+        return [x for place in places for x in self.load(ops, array, place)[0]], t.dtype
+
+    def store_item(self, ops: Operands, t: NumbaType, at: Operand, value: Found) -> None:
+        """Write an element of a list."""
+        if not isinstance(t, ListOfRows):
+            self.store(ops, array_of(t), at, value)
+            return
+        array, first = array_of(t), self.numbers_in(t, at)
+        for k, part in enumerate(self.parts(*value)):
+            self.store(ops, array, self.index("iadd", first, Constant(k, "i64")), part)
 
     def _room(self, var: NumbaIR) -> str:
         """The name of how many elements a list has room for."""
@@ -67,6 +91,8 @@ class Lists(Calls):
 
     def builtin(self, key: Any, e: NumbaIR, t: NumbaType, target: NumbaIR) -> Found | None:
         """A call of a function that Numba knows; those that make a list of values in memory."""
+        if key is list and not e.args and isinstance(t, ListOfRows):
+            return self.allocated([ZERO], array_of(t), zeroed=False), t
         if key not in COPYING or len(e.args) != 1 or e.kws:
             return super().builtin(key, e, t, target)
         ops, kind = self.known(e.args[0])
@@ -89,7 +115,7 @@ class Lists(Calls):
             return [], t
         if not isinstance(f.this, types.List) or name not in GROWING:
             return super().method(f, e, t)
-        array_of(f.this)  # refuses what is no list of numbers
+        array_of(f.this)  # refuses what is followed nowhere
         var = self.definitions[e.func.name].value
         if name == "extend":
             self.extend(var, self.known(e.args[0]))
@@ -107,10 +133,12 @@ class Lists(Calls):
         at = last if at is None else self.emit("wrap", [at, count], "i64")
         self.require(self.emit("ge", [at, ZERO], "i1"))
         self.require(self.emit("lt", [at, count], "i1"))
-        taken = self.load([pointer], array, at)
+        taken = self.load_item([pointer], t, at)
         if at != last:
-            f = array_library.closed_up(array)
-            self.inline(f, [([pointer, count], array), ([at], types.int64)])
+            f, place = array_library.closed_up(array), self.numbers_in(t, at)
+            for k in range(width_of(t)):
+                rest = self.index("isub", self.numbers_in(t, count), Constant(k, "i64"))
+                self.inline(f, [([pointer, rest], array), ([place], types.int64)])
         self.copy(last, str(count))
         return taken
 
@@ -127,10 +155,10 @@ class Lists(Calls):
 
     def _append(self, var: NumbaIR, t: NumbaType, value: Found) -> None:
         """`a.append(b)`."""
-        (pointer, count), array = self.names(var), array_of(t)
+        pointer, count = self.names(var)
         size = self.index("iadd", count, ONE)
-        self._make_room(var, array, size)
-        self.store([pointer, count], array, count, value)
+        self._make_room(var, t, size)
+        self.store_item([pointer, count], t, count, value)
         self.copy(size, str(count))
 
     def extend(self, var: NumbaIR, values: Found) -> Found:
@@ -144,7 +172,7 @@ class Lists(Calls):
             raise Unsupported(f"`extend` by {kind}")
         more = self.shape(ops, kind)[0]
         size = self.index("iadd", count, more)
-        self._make_room(var, array, size)
+        self._make_room(var, t, size)
         place = self.pointer_to([pointer], array, count)
         disjoint: Found = ([Constant(False, "i1")], types.boolean)
         self.inline(
@@ -153,17 +181,18 @@ class Lists(Calls):
         self.copy(size, str(count))
         return self.names(var), t
 
-    def _make_room(self, var: NumbaIR, array: NumbaType, need: Operand) -> None:
+    def _make_room(self, var: NumbaIR, t: NumbaType, need: Operand) -> None:
         """Have room for so many elements: more than twice as many, if it is too little."""
-        (pointer, count), room = self.names(var), self._room(var)
+        (pointer, count), room, array = self.names(var), self._room(var), array_of(t)
         grow, on = self.code.block(), self.code.block()
         full = self.emit("lt", [room, need], "i1")
         self.current.end("branch", (full,), grow.label, on.label)
         self.current = grow
         size = self.index("iadd", self.index("iadd", need, need), Constant(SPARE, "i64"))
-        made = self.allocated([size], array, zeroed=False)
+        made = self.allocated([self.numbers_in(t, size)], array, zeroed=False)
+        filled = self.numbers_in(t, count)
         disjoint: Found = ([Constant(False, "i1")], types.boolean)
-        parts: list[Found] = [([x, count], array) for x in (made[0], pointer)]
+        parts: list[Found] = [([x, filled], array) for x in (made[0], pointer)]
         self.inline(array_library.assigned(array, array), [*parts, disjoint])
         self.copy(made[0], str(pointer))
         self.copy(size, room)
@@ -177,12 +206,12 @@ class Lists(Calls):
         if not is_number(t.dtype) and self._becomes_array(target):
             self.elided.add(target.name)
             return None
-        array = array_of(t)
-        made = self.allocated([Constant(len(e.items), "i64")], array, zeroed=False)
+        count = Constant(len(e.items), "i64")
+        pointer, _ = self.allocated([self.numbers_in(t, count)], array_of(t), zeroed=False)
         for k, item in enumerate(e.items):
             value = self.get(item, t.dtype), t.dtype
-            self.store(made, array, Constant(k, "i64"), value)
-        return made, t
+            self.store_item([pointer], t, Constant(k, "i64"), value)
+        return [pointer, count], t
 
     def _becomes_array(self, target: NumbaIR) -> bool:
         """Whether nothing reads a variable but one call of `np.array`."""
@@ -214,7 +243,7 @@ class Lists(Calls):
         ops, array = self.get(value), array_of(base)
         at = self.list_place(ops, base, index)
         if at is not None:
-            return self.load(ops, array, at)
+            return self.load_item(ops, base, at)
         view = self.subscript(ops, array, self.entries(index, 1))
         return self.inline(array_library.copied(view[1]), [view])[0], want
 
@@ -224,7 +253,7 @@ class Lists(Calls):
         at = self.list_place(ops, base, index)
         if at is None:
             raise Unsupported("an assignment to a slice of a list")
-        self.store(ops, array_of(base), at, (self.get(value, base.dtype), base.dtype))
+        self.store_item(ops, base, at, (self.get(value, base.dtype), base.dtype))
 
     def binary(self, f: Any, a: NumbaIR, b: NumbaIR, signature: Any, t: NumbaType) -> Found:
         """An operator; `a + b` and `a * n` of lists are new lists."""
@@ -255,5 +284,5 @@ class Lists(Calls):
     def element(self, ops: Operands, t: NumbaType, k: Operand) -> Found:
         """What an iterator gives at a place."""
         if isinstance(t, types.ListIter):
-            return self.load(ops, array_of(t.container), k)
+            return self.load_item(ops, t.container, k)
         return super().element(ops, t, k)

@@ -1,19 +1,21 @@
-"""Find lists of `numba.typed` that hold floats and that a function keeps to itself.
+"""Find lists that a function keeps to itself, of types that are left to Numba elsewhere.
 
-Here they are lists like those that are written `[]`, which are differentiated.  All others are left
-to Numba.
+Lists of `numba.typed` that hold floats are lists like those that are written `[]` here; lists of
+tuples of floats hold these one after the other.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from tapegrad.njit.numba_front.components import ListOfRows, is_number
 from tapegrad.njit.numba_front.constant_lists import only_reads_lists
 from tapegrad.njit.numba_front.growing_lists import GROWING, growing_lists
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
 
 _READERS: tuple[Any, ...] = (len, sum, min, max, bool, enumerate)
+_READERS_OF_ROWS: tuple[Any, ...] = (len, bool, enumerate)
 
 
 def makes_typed_list(f: NumbaType) -> bool:
@@ -21,15 +23,34 @@ def makes_typed_list(f: NumbaType) -> bool:
     return isinstance(getattr(f, "this", f), types.TypeRef)
 
 
-def typed_lists(typed: TypedFunction) -> dict[str, NumbaType]:
+def own_lists(typed: TypedFunction) -> dict[str, NumbaType]:
     """By the names of such lists, of iterators over them and of methods, their types here."""
-    if not any(map(_is_typed, typed.types.values())):
+    if not any(map(_is_known, typed.types.values())):
         return {}
     return _Search(typed).found()
 
 
-def _is_typed(t: NumbaType) -> bool:
-    return isinstance(t, types.ListType) and isinstance(t.item_type, types.Float)
+def _is_known(t: NumbaType) -> bool:
+    """Whether a list of some type may be followed."""
+    is_typed = isinstance(t, types.ListType) and isinstance(t.item_type, types.Float)
+    return is_typed or _holds_rows(t)
+
+
+def _holds_rows(t: NumbaType) -> bool:
+    """Whether a type is that of a list of tuples of floats."""
+    if not isinstance(t, types.ListType | types.List):
+        return False
+    row = _item_of(t)
+    return type(row) is types.UniTuple and isinstance(row.dtype, types.Float) and len(row) > 0
+
+
+def _item_of(t: NumbaType) -> NumbaType:
+    return t.item_type if isinstance(t, types.ListType) else t.dtype
+
+
+def _type_here(t: NumbaType) -> NumbaType:
+    """The type that a list has here."""
+    return ListOfRows(_item_of(t)) if _holds_rows(t) else types.List(_item_of(t))
 
 
 class _Search:
@@ -45,7 +66,7 @@ class _Search:
         }  # fmt: skip
         self.above: dict[str, str] = {}  # names of the same list, or of one that extends it
         for s in self.statements:
-            if (source := _copied(s)) is not None and _is_typed(self.known[s.target.name]):
+            if (source := _copied(s)) is not None and _is_known(self.known[s.target.name]):
                 self.above[self._root(s.target.name)] = self._root(source)
             for one, other in self._extended(s):
                 self.above[self._root(other)] = self._root(one)
@@ -61,12 +82,12 @@ class _Search:
         if not isinstance(value, ir.Expr) or value.op != "call":
             return []
         one = self.methods.get(value.func.name, "")
-        lists = [a.name for a in value.args if _is_typed(self.known[a.name])]
-        return [(one, other) for other in lists if _is_typed(self.known.get(one))]
+        lists = [a.name for a in value.args if _is_known(self.known[a.name])]
+        return [(one, other) for other in lists if _is_known(self.known.get(one))]
 
     def found(self) -> dict[str, NumbaType]:
         """The types of what is left when all that may be known elsewhere has been left out."""
-        lists = {name for name, t in self.known.items() if _is_typed(t)}
+        lists = {name for name, t in self.known.items() if _is_known(t)}
         bad = {
             self._root(v.name) for s in self.statements for v in s.list_vars()
             if v.name in lists and not self._is_list_of_its_own(s, v.name)
@@ -81,7 +102,7 @@ class _Search:
 
     def _types(self, lists: set[str]) -> dict[str, NumbaType]:
         """The types of lists, of their methods, and of iterators over them."""
-        found: dict[str, NumbaType] = {n: types.List(self.known[n].item_type) for n in lists}
+        found: dict[str, NumbaType] = {n: _type_here(self.known[n]) for n in lists}
         count = -1
         while len(found) > count:
             count = len(found)
@@ -124,25 +145,33 @@ class _Search:
         if isinstance(value, ir.Var):
             return True
         op = value.op if isinstance(value, ir.Expr) else ""
+        rows = _holds_rows(self.known[name])
         if op in ("getitem", "static_getitem"):
-            return not _is_typed(self.known[s.target.name])
+            return not _is_known(self.known[s.target.name])
         if op == "getattr":
-            return value.attr in GROWING
-        if op == "call" and not isinstance(f := self.known[value.func.name], types.Dispatcher):
-            return self._key(value) in _READERS or bool(self._extended(s))
+            return value.attr in (("append", "pop") if rows else GROWING)
+        if op == "call" and rows:
+            return self._key(value) in _READERS_OF_ROWS
+        if op == "call" and isinstance(f := self.known[value.func.name], types.Dispatcher):
+            return not _is_known(self.known[s.target.name]) and only_reads_lists(f.dispatcher)
         if op == "call":
-            return not _is_typed(self.known[s.target.name]) and only_reads_lists(f.dispatcher)
+            return self._key(value) in _READERS or bool(self._extended(s))
         return op in ("getiter", "cast")
 
     def _makes(self, value: NumbaIR) -> bool:
-        """Whether an expression makes a list: an empty one, or of the elements of another."""
-        if getattr(value, "op", None) != "call" or not makes_typed_list(
-            self.known[value.func.name]
-        ):
-            return False
+        """Whether an expression makes a list: an empty one, or of some elements."""
+        if not isinstance(value, ir.Expr) or value.op != "call":
+            return getattr(value, "op", None) == "build_list"
+        f = self.known[value.func.name]
+        if not makes_typed_list(f):
+            return self._key(value) is list and not value.args
         given = [self.known[a.name] for a in value.args]
-        empty = isinstance(self.known[value.func.name], types.BoundFunction)
-        return empty or all(isinstance(t, types.List | types.Array) for t in given)
+        return isinstance(f, types.BoundFunction) or all(_is_followed(t) for t in given)
+
+
+def _is_followed(t: NumbaType) -> bool:
+    """Whether a value is a vector of numbers, or a list of numbers that is written `[]`."""
+    return isinstance(t, types.List | types.Array) and is_number(t.dtype)
 
 
 def _copied(s: NumbaIR) -> str | None:
