@@ -131,8 +131,8 @@ class Generators(Exceptions):
         pair = self.definitions.get(condition.name)
         if not isinstance(pair, ir.Expr) or pair.op != "pair_second":
             return False
-        asked = self.definitions[pair.value.name]
-        return isinstance(self.type(asked.value), types.Generator)
+        following = self.definitions[pair.value.name]
+        return isinstance(self.type(following.value), types.Generator)
 
 
 def _is_of_pair(value: NumbaIR, made: set[str]) -> bool:
