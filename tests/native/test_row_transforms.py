@@ -5,6 +5,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.dispatch import call_plans
+from tapegrad.functions import fourier
 from tests.native.test_install import placed
 
 pytestmark = [
@@ -19,12 +20,13 @@ CASES += [(name, "c16") for name in OF_COMPLEX]
 
 @pytest.fixture
 def plans(native, monkeypatch):
-    """The plans of the calls that are made."""
-    monkeypatch.setattr(call_plans, "plans", {})
-    monkeypatch.setattr("tapegrad.functions.fourier.plans", call_plans.plans)
-    monkeypatch.setattr(call_plans, "TIMES", 1)
+    """The plans of transforms, which are made at the first call."""
+    found = {}
+    monkeypatch.setattr(fourier, "plans", found)
+    monkeypatch.setattr(fourier, "add_plan", found.__setitem__)
+    monkeypatch.setattr(fourier, "is_due", lambda times: times == 1)
     call_plans._calls.clear()
-    return call_plans.plans
+    return found
 
 
 def operand(shape, dtype, how):
