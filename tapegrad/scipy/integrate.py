@@ -103,13 +103,14 @@ def _followed(
     functions = (events,) if callable(events) else tuple(events or ())
     watched = [_Event(function, problem, args) for function in functions]
     last, states = problem.states(first_step, lambda state: _take_events(watched, problem, state))
-    curve = _DenseOutput(problem, states)
-    result: dict[str, _Any] = {"sol": curve if dense_output else None}
+    result: dict[str, _Any] = {}
     if times is None:
-        result |= {"t": curve.ts, "y": _stack([s.y for s in states], -1)}
+        result |= {"t": _stack([s.time for s in states]), "y": _stack([s.y for s in states], -1)}
     else:
         times = times[: int(((times - last.time) * problem.direction <= 0).sum())]
-        result |= {"t": times, "y": curve(times)}
+        result |= {"t": times, "y": _DenseOutput(problem, states)(times)}
+    if dense_output:
+        result["sol"] = _DenseOutput(problem, states)
     if events is not None:
         result["t_events"] = [_stacked(event.times) for event in watched]
         result["y_events"] = [_stacked(event.states) for event in watched]

@@ -78,10 +78,10 @@ class DenseOutput:
     """The solution as a function of a time, or of several, from the first to the last."""
 
     def __init__(self, problem: Problem, states: list[State]) -> None:
-        self._problem, self._ends = problem, stop_gradient(stack([s.time for s in states]))
+        self._problem, self.ts = problem, stack([s.time for s in states])
+        self._ends = stop_gradient(self.ts)
         # Without a step the first state is constant: its own "last step" has the length one.
         self._steps = [stack(list(field)) for field in zip(*(states[1:] or states), strict=True)]
-        self.ts = stack([s.time for s in states])
         self.t_min, self.t_max = self._ends.min(), self._ends.max()
         self.n_segments = max(len(states) - 1, 1)
 
