@@ -474,11 +474,10 @@ def compiled_sweep(frame_at):
     """Do what the frame asks for; returns a status."""
     frame = SweepFrame(frame_at)
     task = frame.task
-    frame.input_lists = i8(frame.input_lists_at)[0]
+    # Both move when Python code has lengthened the lists.
+    frame.keep, frame.input_lists = i8(frame.keep_at)[0], i8(frame.input_lists_at)[0]
     if task == PROPAGATE:
         return propagate(frame)
-    # Both move when Python code has lengthened the lists.
-    frame.keep = i8(frame.keep_at)[0]
     if task != RESUME:
         if task == ONE_LEAF:
             aim(frame)
