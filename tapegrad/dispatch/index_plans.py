@@ -13,7 +13,6 @@ import numpy as np
 from tapegrad.dispatch import call_plans
 from tapegrad.dispatch.call_plans import Key, add_plan, call_plan, count_call, join_plan, plans
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.inplace import run_inplace
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.kernels.sweep.sweep_abi import (
@@ -36,6 +35,7 @@ _numbers = frozenset((int, float))
 _static = frozenset((int, tuple, type(None)))
 READS = frozenset((KIND_PICK, KIND_SELECT, KIND_VIEW, KIND_JOIN))
 NUMBER = "number"  # in the place of the number of a shape
+_EDGES = frozenset((int, type(None)))
 
 
 def run_planned(
@@ -95,7 +95,7 @@ def run_and_plan(
 ) -> Tensor:  # fmt: skip
     """Run an operation, and count the call towards a plan for `run_planned`."""
     y = run(op, args, params)
-    _remember(op, args, params, y, index, value, how, changes=False)
+    remember(op, args, params, y, index, value, how, changes=False)
     return y
 
 
@@ -105,6 +105,39 @@ def gathered(x: Tensor, dim: int, index: Tensor) -> Tensor:
     if found is not None:
         return found
     return run_and_plan(gather, (x, index), {"dim": dim}, index=index, how=dim)
+
+
+def simple_index(key: Any) -> tuple[tuple[Any, ...], Any] | None:
+    """The plan of an index of ints, slices between ints, None and `...` that is not the whole.
+
+    And what says the same and can be a key of a dict, as slices cannot.
+    """
+    if type(key) is int:
+        return (key, ...), key
+    whole = True
+    rest: tuple[Any, ...] = (...,)
+    parts = key if type(key) is tuple else (key,)
+    said: list[Any] = []
+    for part in parts:
+        kind = type(part)
+        if kind is slice:
+            start, stop, step = part.start, part.stop, part.step
+            if type(start) not in _EDGES or type(stop) not in _EDGES or type(step) not in _EDGES:
+                return None
+            if step == 0:
+                return None
+            if start is not None or stop is not None or step is not None:
+                whole = False
+            said.append((start, stop, step))
+            continue
+        if part is ...:
+            rest = ()
+        elif kind is int or part is None:
+            whole = False
+        else:
+            return None
+        said.append(part)
+    return None if whole else ((*parts, *rest), tuple(said))
 
 
 def one_index(key: Any, ndim: int) -> tuple[Tensor, int] | None:
@@ -128,17 +161,7 @@ def chosen(x: Tensor, index: Tensor, dim: int) -> Tensor:
     return run_and_plan(op_index, (x, index), {"plan": at(dim, HOLE)}, index=index, how=how)
 
 
-def put_and_plan(
-    op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor, *, index: Any = None,
-    value: Any = None, how: Any = None, name: str = "",
-) -> Tensor:  # fmt: skip
-    """Run an operation in place, and count the call towards a plan for `run_planned`."""
-    y = run_inplace(op, args, params, target, name)
-    _remember(op, args, params, y, index, value, how, changes=True)
-    return y
-
-
-def _remember(
+def remember(
     op: Op, args: tuple[Any, ...], params: dict[str, Any], y: Tensor, index: Any, value: Any,
     how: Any, *, changes: bool,
 ) -> None:  # fmt: skip

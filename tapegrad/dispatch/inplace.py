@@ -20,11 +20,14 @@ from tapegrad.dispatch.dispatch import (
     write,
     write_step,
 )
+from tapegrad.dispatch.index_plans import remember, run_planned
+from tapegrad.dispatch.inplace_parts import Part, changed_part
 from tapegrad.dispatch.layout_history import chain_to, check_chain
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.op_functions import as_operand
 from tapegrad.dispatch.operand_errors import mismatch, undefined, unfit
 from tapegrad.ops.core import ELEMENTWISE, Op
+from tapegrad.ops.index import assign
 from tapegrad.ops.strided import write_view
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
@@ -46,6 +49,8 @@ def run_inplace(
         made = compiled(target, second, third, op.code)
         if made is not None:
             return made
+        if type(target._home) is View and (part := changed_part(op, args, target)) is not None:
+            return _write_part(part, target, name or op.name + "_")
     tape = current.tape
     arrays = []
     for arg in (*args, target):
@@ -104,6 +109,29 @@ def run_inplace(
     elif Tape.on_full is not None:
         note_call()
     return target
+
+
+def _write_part(part: Part, target: Tensor, name: str) -> Tensor:
+    """Write the new value of a part of a Tensor, `target`, where it stands.
+
+    The part's place on the tape is made anew before it is used.
+    """
+    base, value, index, how = part
+    if run_planned(assign, base, None, value, how, True) is None:
+        args = base, value
+        put_and_plan(assign, args, {"index": index}, base, value=value, how=how, name=name)
+    target._pos = value._pos  # for the case that the base is detached before
+    return target
+
+
+def put_and_plan(
+    op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor, *, index: Any = None,
+    value: Any = None, how: Any = None, name: str = "",
+) -> Tensor:  # fmt: skip
+    """Run an operation in place, and count the call towards a plan for `run_planned`."""
+    y = run_inplace(op, args, params, target, name)
+    remember(op, args, params, y, index, value, how, changes=True)
+    return y
 
 
 def _computed(op: Op, operands: list[Any], params: dict[str, Any]) -> np.ndarray:

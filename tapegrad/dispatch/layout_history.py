@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dispatch.record_layout import address
 from tapegrad.ops.shape import permute, squeeze, unsqueeze
 from tapegrad.ops.strided import as_strided, distinct, follow, strided_map
 from tapegrad.tape.shape_table import Shape
@@ -126,16 +127,17 @@ def _leads(base: np.ndarray, chain: Chain, seen: np.ndarray) -> bool:
         found = follow(base, chain)
     except (ValueError, IndexError, TypeError):  # the chain begins at another shape
         return False
-    return found is not None and _same(found, seen)
+    return found is not None and same_elements(found, seen)
 
 
-def _same(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays have the same address, shape and strides."""
-    if a.shape != b.shape or not a.size:
-        return a.shape == b.shape
-    if a.__array_interface__["data"][0] != b.__array_interface__["data"][0]:
+def same_elements(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays have the same type, address, shape and strides."""
+    if a.shape != b.shape or a.dtype != b.dtype or not a.size:
+        return a.shape == b.shape and a.dtype == b.dtype
+    if address(a) != address(b):
         return False
-    return all(n == 1 or s == r for n, s, r in zip(a.shape, a.strides, b.strides, strict=True))
+    pairs = zip(a.shape, a.strides, b.strides, strict=True)
+    return a.strides == b.strides or all(n == 1 or s == r for n, s, r in pairs)
 
 
 def _back(a: np.ndarray, shape: Shape, strides: Shape) -> Chain | None:

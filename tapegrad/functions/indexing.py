@@ -13,7 +13,7 @@ from tapegrad.base.call_site import SLICED
 from tapegrad.base.dtypes import fitted
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.index_plans import chosen, one_index, run_and_plan, run_planned
+from tapegrad.dispatch.index_plans import chosen, one_index, run_and_plan, run_planned, simple_index
 from tapegrad.dispatch.op_functions import as_operand
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions import shapes
@@ -161,42 +161,6 @@ def _check_masks(key: Any, x: Tensor) -> None:
             d += mask.ndim
         else:
             d += 1
-
-
-_EDGES = frozenset((int, type(None)))
-
-
-def simple_index(key: Any) -> tuple[tuple[Any, ...], Any] | None:
-    """The plan of an index of ints, slices between ints, None and `...` that is not the whole.
-
-    And what says the same and can be a key of a dict, as slices cannot.
-    """
-    if type(key) is int:
-        return (key, ...), key
-    whole = True
-    rest: tuple[Any, ...] = (...,)
-    parts = key if type(key) is tuple else (key,)
-    said: list[Any] = []
-    for part in parts:
-        kind = type(part)
-        if kind is slice:
-            start, stop, step = part.start, part.stop, part.step
-            if type(start) not in _EDGES or type(stop) not in _EDGES or type(step) not in _EDGES:
-                return None
-            if step == 0:
-                return None
-            if start is not None or stop is not None or step is not None:
-                whole = False
-            said.append((start, stop, step))
-            continue
-        if part is ...:
-            rest = ()
-        elif kind is int or part is None:
-            whole = False
-        else:
-            return None
-        said.append(part)
-    return None if whole else ((*parts, *rest), tuple(said))
 
 
 def _dots(key: Any) -> bool:

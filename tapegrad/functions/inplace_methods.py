@@ -10,8 +10,9 @@ import numpy as np
 from tapegrad.base.dtypes import category, fitted
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.index_plans import put_and_plan, run_planned
-from tapegrad.dispatch.inplace import overlaps, run_inplace, written
+from tapegrad.dispatch.index_plans import run_planned, simple_index
+from tapegrad.dispatch.inplace import overlaps, put_and_plan, run_inplace, written
+from tapegrad.dispatch.layout_history import same_elements
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.op_functions import as_operand
 from tapegrad.dispatch.views import make_view
@@ -251,8 +252,7 @@ def _stands_at(view: Tensor, target: Tensor, index: Any) -> bool:
         base = whole.base
     if not isinstance(home, View) or home.base is not base or home.frozen:
         return False
-    there, here = target._a[index].__array_interface__, view._a.__array_interface__
-    return all(here[k] == there[k] for k in ("data", "shape", "strides", "typestr"))
+    return same_elements(target._a[index], view._a)
 
 
 def setitem(self: Tensor, key: Any, value: Any) -> None:
@@ -267,7 +267,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         return
     if type(key) is Tensor:
         key = indexing.places_of(key, self)
-    simple = indexing.simple_index(key)
+    simple = simple_index(key)
     if simple is not None:
         if (
             type(value) is Tensor

@@ -20,8 +20,8 @@ from tapegrad.compiler.trace.likeness import broadcast, float_on_ones, like_view
 from tapegrad.compiler.trace.trace import Plan, Trace, Untraceable, announce_long
 from tapegrad.compiler.trace.traced_storage import TracedStorage, TracedView, outside
 from tapegrad.dispatch.dispatch import called, promoted
+from tapegrad.dispatch.index_plans import simple_index
 from tapegrad.dispatch.op_functions import public, traced
-from tapegrad.functions.indexing import simple_index
 from tapegrad.lift.levels import Level, below
 from tapegrad.lift.lifted_tensor import Lifted, attach_view, become
 from tapegrad.numpy_face.common import CALLS
