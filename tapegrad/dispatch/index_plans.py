@@ -151,6 +151,32 @@ def one_index(key: Any, ndim: int) -> tuple[Tensor, int] | None:
     return None if d is None or not 0 <= d < ndim else (index, d)
 
 
+def flat_index(key: Any, x: Tensor) -> tuple[tuple[int, ...], Tensor] | None:
+    """For several index arrays, or a mask of several dimensions, of a small Tensor: a shape in
+    which one index of the first dimension says the same, and that index.
+    """
+    if type(x) is not Tensor or x._s == -1 or not x._a.flags.c_contiguous:
+        return None
+    a = x._a
+    if type(key) is Tensor:
+        mask = key._a
+        if mask.ndim < 2 or mask.dtype.char != "?" or mask.shape != a.shape[: mask.ndim]:
+            return None
+        return (-1, *a.shape[mask.ndim :]), wrap(mask.ravel().nonzero()[0])
+    if type(key) is not tuple or len(key) < 2 or len(key) > a.ndim or not a.size:
+        return None
+    arrays = [part._a if type(part) is Tensor else part for part in key]
+    if not all(type(k) is int or (type(k) is np.ndarray and k.dtype is INT64) for k in arrays):
+        return None
+    if not any(k.ndim for k in arrays if type(k) is np.ndarray):
+        return None
+    try:
+        flat = np.ravel_multi_index(arrays, a.shape[: len(arrays)])
+    except ValueError:  # some count from the end, or name no place
+        return None
+    return (-1, *a.shape[len(arrays) :]), wrap(flat)
+
+
 def chosen(x: Tensor, index: Tensor, dim: int) -> Tensor:
     """What an index array names along a dimension; for the first one no plan was found before."""
     how = dim or None

@@ -13,7 +13,14 @@ from tapegrad.base.call_site import SLICED
 from tapegrad.base.dtypes import fitted
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.index_plans import chosen, one_index, run_and_plan, run_planned, simple_index
+from tapegrad.dispatch.index_plans import (
+    chosen,
+    flat_index,
+    one_index,
+    run_and_plan,
+    run_planned,
+    simple_index,
+)
 from tapegrad.dispatch.op_functions import as_operand
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions import shapes
@@ -195,6 +202,11 @@ def getitem(input: Tensor, key: Any) -> Tensor | ViewRequest:
             return chosen(input, *alone)
         except IndexError:
             pass  # likewise
+    flat = flat_index(key, input)
+    if flat is not None:
+        rows = shapes.reshape(input, flat[0])
+        found = run_planned(i.index, rows, flat[1], None)
+        return chosen(rows, flat[1], 0) if found is None else found
     if type(key) is int:
         a = input._a
         if not a.ndim:

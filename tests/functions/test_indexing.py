@@ -188,3 +188,64 @@ def test_writing_to_no_place_hands_on_zeros():
     y[np.empty(0, int)] = x[:0]
     (y.sum() + x.sum()).backward()
     np.testing.assert_array_equal(x.grad.numpy(), [1.0, 1.0])
+
+
+SEVERAL = {
+    "two": ([0, 2, 2, 1], [1, 3, 3, 0]),
+    "of the first dimensions": ([0, 2], [3, 3]),
+    "broadcast": ([[0], [2]], [1, 1, 3]),
+    "a number first": (1, [3, 0, 3]),
+    "a number last": ([2, 0, 2], 2),
+    "three": ([0, 1], [1, 2], [4, 4]),
+    "from the end": ([0, -1], [-4, 3]),
+    "none": (np.zeros(0, int), np.zeros(0, int)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])
+@pytest.mark.parametrize("case", SEVERAL)
+def test_several_index_arrays(case, dtype, rng):
+    parts = [k if isinstance(k, int) else np.array(k) for k in SEVERAL[case]]
+    values = rng.standard_normal((3, 4, 5)).astype(dtype)
+    for base in (values, np.asfortranarray(values)):
+        x = tg.from_numpy(base).requires_grad_()
+        key = tuple(k if isinstance(k, int) else tg.tensor(k) for k in parts)
+        for _ in range(25):  # the calls by a plan, too
+            y = x[key]
+            x.grad = None
+            y.backward(tg.ones_like(y))
+        expected = values[tuple(parts)]
+        counts = np.zeros(values.shape, dtype)
+        np.add.at(counts, tuple(parts), 1)
+        assert y.tolist() == expected.tolist()
+        assert tuple(y.shape) == expected.shape
+        assert x.grad.tolist() == counts.tolist()
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_a_mask_of_several_dimensions(dims, rng):
+    values = rng.standard_normal((3, 4, 5))
+    mask = rng.random(values.shape[:dims]) > 0.4
+    x = tg.tensor(values, requires_grad=True)
+    for _ in range(25):
+        y = x[tg.tensor(mask)]
+        x.grad = None
+        (y * y).sum().backward()
+    assert y.tolist() == values[mask].tolist()
+    chosen = mask.reshape(mask.shape + (1,) * (3 - dims))
+    assert x.grad.tolist() == np.where(chosen, 2 * values, 0.0).tolist()
+
+
+@pytest.mark.parametrize("key", [([0, 3], [0, 0]), ([0, 0], [0, 4]), ([0, -4], [0, 0])])
+def test_several_index_arrays_beyond_the_end(key):
+    x = tg.ones(3, 4, requires_grad=True)
+    with pytest.raises(IndexError, match=r"out of (bounds|range)"):
+        x[tuple(map(tg.tensor, key))]
+    with pytest.raises(IndexError, match="broadcast"):
+        x[tg.tensor([0, 1]), tg.tensor([0, 1, 2])]
+
+
+def test_the_second_derivative_of_what_several_index_arrays_choose(rng):
+    x = tg.tensor(rng.standard_normal((3, 4)), requires_grad=True)
+    rows, cols = tg.tensor([0, 2, 2]), tg.tensor([1, 3, 3])
+    assert tg.autograd.gradgradcheck(lambda x: x[rows, cols] ** 3, (x,))
