@@ -44,7 +44,7 @@ from tapegrad.ops import axis_layout, index_layout
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import PASSES, STRIDED, stack
 from tapegrad.tape.shape_table import Shape, strides
-from tapegrad.tape.tape import CLASS_SHIFT, COLUMN, ROW, SCALAR
+from tapegrad.tape.tape import BROADCAST, CLASS_SHIFT, COLUMN, ROW, SCALAR
 from tapegrad.tensor import F4, F8
 
 Layout = tuple[int, int] | None
@@ -66,7 +66,7 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         key: Any = (result.shape, *[x.shape for x in arrays])
         if key in _layouts:
             return _layouts[key]
-        return _remember(key, classes(key[1:], key[0]))
+        return _remember(key, broadcast(key[1:], key[0]))
     if type(arrays[0]) is np.ndarray and arrays[0].dtype.kind == "c":
         return None
     if op.moves in PASSES:
@@ -280,6 +280,50 @@ def _factored(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
     count = a.size // (a.shape[-1] * rows)
     packed = rows << FACTOR_ROWS | cols << FACTOR_COLUMNS | flags << FACTOR_FLAGS
     return 0, packed | count << FACTOR_BATCH
+
+
+def broadcast(shapes: Any, target: Shape) -> Layout:
+    """How each operand is broadcast: as `classes` says it, or by its strides in the result."""
+    found = classes(shapes, target)
+    if found is not None or not 0 < prod(target) <= SMALL:
+        return found
+    key: Any = ("broadcast", target, *shapes)
+    if key in _layouts:
+        return _layouts[key]
+    steps = [_steps(shape, target) for shape in shapes]
+    axes = _merged(target, steps)
+    bits, places = BROADCAST, []
+    for shape, step, shift in zip(shapes, steps, CLASS_SHIFT, strict=False):
+        along = tuple([step[d] for d in axes[1]])
+        if not along[-1]:
+            bits |= SCALAR << shift  # in each innermost row
+        places.append(strides.add(prod(shape), 0, axes[0], along))
+    place = strides.write(places)
+    return _remember(key, None if min(place, *places) < 0 else (bits, place))
+
+
+def _steps(shape: Shape, target: Shape) -> list[int]:
+    """How far elements of an operand in C order are apart along each dimension of a result."""
+    steps, size = [], 1
+    for n in reversed((1,) * (len(target) - len(shape)) + shape):
+        steps.append(size if n > 1 else 0)
+        size *= n
+    return steps[::-1]
+
+
+def _merged(target: Shape, steps: list[list[int]]) -> tuple[Shape, Shape]:
+    """The lengths of as few dimensions as do for a result, and the innermost of each."""
+    lengths: list[int] = []
+    innermost: list[int] = []
+    for d, n in enumerate(target):
+        if n == 1:
+            continue
+        if innermost and all(step[innermost[-1]] == step[d] * n for step in steps):
+            lengths[-1], innermost[-1] = lengths[-1] * n, d
+        else:
+            lengths.append(n)
+            innermost.append(d)
+    return tuple(lengths), tuple(innermost)
 
 
 def classes(shapes: Any, target: Shape) -> Layout:

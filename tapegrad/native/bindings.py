@@ -15,7 +15,7 @@ from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.base.cpython import address_of, numpy_function, slot_offset
 from tapegrad.base.size import Size
 from tapegrad.dispatch import call_plans, op_functions, views
-from tapegrad.dispatch.record_layout import classes, matrix_layout
+from tapegrad.dispatch.record_layout import broadcast, classes, matrix_layout
 from tapegrad.kernels.codegen import kernel_table as kernels
 from tapegrad.kernels.codegen import rule_codegen
 from tapegrad.native.abi import (
@@ -374,7 +374,7 @@ class Bindings:
             result = np.broadcast_shapes(a, b)
             number = shapes.number(result)
             if shapes.sizes[number] < SHORT:
-                found, (bits, aux) = number, classes((a, b), result) or (GENERAL, 0)
+                found, (bits, aux) = number, broadcast((a, b), result) or (GENERAL, 0)
         extra, specs = int(found == two), 0
         if found >= 0 and found not in (one, two):  # as of a column and a row
             shape = shapes.shapes[found]

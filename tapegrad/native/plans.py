@@ -45,7 +45,7 @@ from tapegrad.native.pyobjects import (
     tell_python,
     typed,
 )
-from tapegrad.tape.tape import CODE_MASK, DTYPE_SHIFT, GENERAL
+from tapegrad.tape.tape import BROADCAST, CODE_MASK, DTYPE_SHIFT, GENERAL
 from tapegrad.tape.tape import SCALAR as AS_SCALAR
 
 COMPLEX = C16_TYPE << DTYPE_SHIFT
@@ -214,7 +214,7 @@ def plan_elementwise(frame, row_at, operands, itemsize, plan):
             if like > 1:
                 like, lengths = 0, like
             specs, broadcast = line.specs, 1
-            plan.strided |= bits & GENERAL
+            plan.strided |= bits & (GENERAL | BROADCAST)
     if plan.in_place and (like or lengths or row.is_boolean):
         return REFUSED
     if bits and not broadcast and count_of(operands[like].array) == 1:

@@ -8,6 +8,7 @@ from tapegrad.ops.core import by_code
 from tapegrad.tape.records import Record
 from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import (
+    BROADCAST,
     CLASS_SHIFT,
     CODE_MASK,
     SCALAR,
@@ -82,7 +83,7 @@ class GradFn:
             return tuple(found)
         found = found[: max(len(op.inputs) if arity is None else arity, 1)]
         if op.name in ("add", "mul") and found[0][0] is None:
-            one = (word >> CLASS_SHIFT[0]) & 3 == SCALAR
+            one = (word >> CLASS_SHIFT[0]) & 3 == SCALAR and not word & BROADCAST
             if one or shapes.counts[tape.words()[index, SHAPE]] == 1:
                 found.reverse()
         return tuple(found)

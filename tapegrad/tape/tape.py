@@ -56,6 +56,7 @@ HOOKED = 1 << 27  # the adjoint of this record has hooks
 LISTED = 1 << 28  # more inputs than fit: in `input_lists`, IN0 is their offset, IN1 their number
 PACKED = 1 << 29  # the saved values went through saved_tensors_hooks
 SAVES = 1 << 30  # values are saved, not only static arguments
+BROADCAST = 1 << 31  # AUX leads to the strides of each operand in the result
 
 # CPython shares its integers up to 256, so the reference count of such a position says nothing:
 # positions start above them.

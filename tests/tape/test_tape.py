@@ -141,7 +141,7 @@ ONE_RECORD = {
     "reshape": lambda tg, x: x.reshape(4),
     "transpose": lambda tg, x: x.transpose(0, 1),
     "index": lambda tg, x: x[0],
-    "mask": lambda tg, x: x[x.detach() > 1],
+    "mask": lambda tg, x: tg.masked_select(x, x.detach() > 1),
     "cat": lambda tg, x: tg.cat([x, x, x, x, x]),
     "where": lambda tg, x: tg.where(x.detach() > 1, x, x),
     "softmax": lambda tg, x: x.softmax(0),

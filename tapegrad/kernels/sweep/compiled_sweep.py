@@ -65,9 +65,18 @@ from tapegrad.kernels.sweep.sweep_abi import (
     WANTS_RULE,
     SweepFrame,
 )
-from tapegrad.kernels.sweep.view_adjoints import clear, gather, repeats, scatter
+from tapegrad.kernels.sweep.view_adjoints import (
+    clear,
+    gather,
+    repeats,
+    row_count,
+    row_length,
+    row_start,
+    scatter,
+)
 from tapegrad.tape.tape import (
     AUX,
+    BROADCAST,
     CODE_MASK,
     COLUMN,
     DTYPE_SHIFT,
@@ -128,6 +137,8 @@ def input_size(frame, kind, word, n, aux, k):
         return factor_size(aux, k)
     if kind >= KIND_SOLVE:
         return 0  # it was small when it was recorded
+    if word & BROADCAST:
+        return i8(frame.views)[i8(frame.views)[aux + k]]
     how = (word >> (16 + 2 * k)) & 3
     if how == SCALAR:
         return 1
@@ -198,6 +209,26 @@ def value_address(frame, index, k):
 
 
 @typed
+def over_rows(frame, record, kernel, k, g, out, itemsize, a, b, c, y):
+    """One kernel call per innermost row, where the table of strides says how operands lie."""
+    views, aux = i8(frame.views), record[AUX]
+    into = i8(frame.views + 8 * views[aux + k])
+    inner = row_length(into)
+    step = inner * itemsize
+    size_a = 1 if record[WORD] & CODE_MASK == frame.choice else itemsize
+    for r in range(row_count(into)):
+        at_a, at_b, at_c = 0, 0, 0
+        if a:
+            at_a = a + size_a * row_start(i8(frame.views + 8 * views[aux]), r)
+        if b:
+            at_b = b + itemsize * row_start(i8(frame.views + 8 * views[aux + 1]), r)
+        if c:
+            at_c = c + itemsize * row_start(i8(frame.views + 8 * views[aux + 2]), r)
+        to = out + itemsize * row_start(into, r)
+        call8(kernel, inner, 1, g + r * step, to, at_a, at_b, at_c, y + r * step if y else 0)
+
+
+@typed
 def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
     """One kernel call, or one per row when an operand is a row or a column of the result."""
     word = record[WORD]
@@ -219,6 +250,11 @@ def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
                 y = value_address(frame, index, 3)
     if fresh and n == 0:  # no row will be written
         clear(out, input_size(frame, 0, word, n, aux, k) * itemsize)
+    if word & BROADCAST:
+        if fresh:
+            clear(out, input_size(frame, 0, word, n, aux, k) * itemsize)
+        over_rows(frame, record, kernel, k, g, out, itemsize, a, b, c, y)
+        return
     accumulate = 0 if fresh else 1
     if aux == 0:
         call8(kernel, n, accumulate, g, out, a, b, c, y)

@@ -1,7 +1,9 @@
 """The compiled sweep does over whole tapes what the passes in Python do."""
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import tapegrad as tg
 from tapegrad.autograd import sweep
@@ -279,6 +281,44 @@ def test_retained_graphs_can_be_walked_again():
     np.testing.assert_array_equal(first, third)
     with pytest.raises(RuntimeError, match="second time"):
         tg.autograd.grad(y, x)
+
+
+SPREAD = {
+    "two": lambda x, y, z: x * y + (x - z).exp(),
+    "three": lambda x, y, z: tg.lerp(x, y, z) + tg.addcmul(z, x, y),
+    "by a condition": lambda x, y, z: tg.where(x.detach() > y.detach(), y * z, x),
+    "of a number": lambda x, y, z: x**2.0 / (y * y + 1.0) - z,
+}
+
+
+@pytest.mark.parametrize("dtype", [tg.float64, tg.float32])
+@pytest.mark.parametrize("name", SPREAD)
+@given(data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_operands_broadcast_along_any_dimensions(name, dtype, data):
+    whole = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    shapes = []
+    for _ in range(3):
+        kept = data.draw(st.lists(st.booleans(), min_size=len(whole), max_size=len(whole)))
+        shape = [n if keep else 1 for n, keep in zip(whole, kept, strict=True)]
+        shapes.append(shape[data.draw(st.integers(0, len(shape) - 1)) :])
+
+    def build():
+        inputs = [leaf(*shape, dtype=dtype) for shape in shapes]
+        return (SPREAD[name](*inputs) ** 2).sum(), inputs
+
+    both(build, 1e-12 if dtype is tg.float64 else 1e-4)
+
+
+def test_differences_of_pairs_need_no_python(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("handed back to Python")
+
+    x, y = leaf(4, 3), leaf(5, 3)
+    monkeypatch.setattr(sweep, "by_rule", refuse)
+    ((x[:, None] - y[None]) * x[:, None] * y[None]).sum().backward()
+    assert x.grad.shape == x.shape
+    assert y.grad.shape == y.shape
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,8 @@ PICKED = {
     "in the middle": (lambda x: x[:, tg.tensor([[2, 0], [1, 1]])], (2, 3, 4)),
     "last": (lambda x: x[..., tg.tensor([3, 3])], (2, 3, 4)),
     "of one row": (lambda x: x[:, tg.tensor([2, 0, -1])], (1, 3)),
+    "by two": (lambda x: x[tg.tensor([0, 1, 1]), tg.tensor([1, 2, 2])], (2, 3)),
+    "by a matrix mask": (lambda x: x[x.detach() > 0], (4, 3)),
     "gather": (lambda x: tg.gather(x, 0, tg.tensor([2, 0, 0])), (3,)),
     "gather, each row": (lambda x: tg.gather(x, 1, tg.tensor([[2, 0], [1, 1]])), (2, 3)),
     "gather, one of each row": (lambda x: tg.gather(x, -1, tg.tensor([[2], [0]])), (2, 3)),
@@ -61,7 +63,7 @@ PICKED = {
     "min": (lambda x: tg.min(x, 1, keepdim=True).values, (3, 4)),
 }
 GENERALLY = {
-    "by two": (lambda x: x[tg.tensor([0, 1]), tg.tensor([1, 1])], (2, 3)),
+    "by two, apart": (lambda x: x[tg.tensor([0, 1]), :, tg.tensor([1, 1])], (2, 2, 3)),
     "of a part": (lambda x: x[:1, tg.tensor([2, 0])], (2, 3)),
     "by a mask": (lambda x: x[x.detach() > 0], (40,)),
     "gather, some rows": (lambda x: tg.gather(x, 1, tg.tensor([[2, 0]])), (2, 3)),
