@@ -19,6 +19,7 @@ from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import expand, permute, reshape, squeeze
 from tapegrad.functions.tiling import roll
 from tapegrad.ops import shape as s
+from tapegrad.ops.einsum import contracted
 from tapegrad.ops.einsum import einsum as _einsum
 from tapegrad.tensor import F4, F8, Tensor
 
@@ -70,14 +71,16 @@ def einsum(*args: Any) -> Tensor:
             if alone:
                 operands[k] = sum_(x, alone)
                 terms[k] = "".join(i for i in term if i in elsewhere)
-    if len(operands) == 2 and all(type(x) is Tensor and x._a.dtype in (F8, F4) for x in operands):
-        product = _matrix_product(*terms, out)
+    if len(operands) > 1 and all(type(x) is Tensor and x._a.dtype in (F8, F4) for x in operands):
+        product = _matrix_product(*terms, out) if len(operands) == 2 else None
         if product is not None:
             k, orders = product
             factors = zip((operands[k], operands[1 - k]), orders, strict=True)
             return matmul(*[permute(x, order) if order else x for x, order in factors])
-        if len(out) == 2 and {*terms} == {*out}:
+        if len(out) == 2 == len(terms) and {*terms} == {*out}:
             return outer(*[operands[terms.index(i)] for i in out])
+        if all(x._s != -1 for x in operands):
+            return contracted(operands, tuple(terms), out, mul, matmul)  # type: ignore[no-any-return]
     if len(operands) > 1:
         return run(_einsum, tuple(operands), {"terms": tuple(terms), "out": out})
     if not out and given_terms[0]:
@@ -253,20 +256,17 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
                 "summed over together, their sizes must agree"
             )
     # A dimension of size 1 goes with any other, as in PyTorch.
-    thin_x = [i for i, j in zip(left, right) if sx[i] == 1 != sy[j]]
-    thin_y = [j for i, j in zip(left, right) if sy[j] == 1 != sx[i]]
-    x = expand(x, [sy[right[left.index(i)]] if i in thin_x else n for i, n in enumerate(sx)])
-    y = expand(y, [sx[left[right.index(j)]] if j in thin_y else n for j, n in enumerate(sy)])
-    sx, sy = x._a.shape, y._a.shape
-    rest_x = [i for i in range(len(sx)) if i not in left]
-    rest_y = [j for j in range(len(sy)) if j not in right]
-    inner = int(np.prod([sx[i] for i in left]))
-    rows = int(np.prod([sx[i] for i in rest_x]))
-    cols = int(np.prod([sy[j] for j in rest_y]))
-    am = reshape(permute(x, [*rest_x, *left]), (rows, inner))
-    bm = reshape(permute(y, [*right, *rest_y]), (inner, cols))
-    out: Tensor = matmul(am, bm)
-    return reshape(out, (*[sx[i] for i in rest_x], *[sy[j] for j in rest_y]))
+    wide = {i: sy[j] for i, j in zip(left, right, strict=True) if sx[i] == 1 != sy[j]}
+    if wide:
+        x = expand(x, [wide.get(i, n) for i, n in enumerate(sx)])
+    wide = {j: sx[i] for i, j in zip(left, right, strict=True) if sy[j] == 1 != sx[i]}
+    if wide:
+        y = expand(y, [wide.get(j, n) for j, n in enumerate(sy)])
+    own, others = _LETTERS[: len(sx)], _LETTERS[len(sx) : len(sx) + len(sy)]
+    shared = {j: own[i] for i, j in zip(left, right, strict=True)}
+    terms = own, "".join(shared.get(j, letter) for j, letter in enumerate(others))
+    out = "".join(i for term in terms for i in term if i not in shared.values())
+    return contracted((x, y), terms, out, mul, matmul)  # type: ignore[no-any-return]
 
 
 def dims_of_both(sx: Any, sy: Any, dims: Any) -> tuple[list[int], list[int]]:

@@ -20,7 +20,7 @@ import numpy as np
 from tapegrad.ops.core import ANALYTIC, Op, custom
 from tapegrad.ops.elementwise import exact, mul
 from tapegrad.ops.linalg import matmul, product
-from tapegrad.ops.shape import getitem, permute, reshape
+from tapegrad.ops.shape import permute, reshape, unsqueeze
 
 
 @lru_cache(512)
@@ -64,8 +64,8 @@ class Pointwise(NamedTuple):
 
     left: tuple[int, ...]
     right: tuple[int, ...]
-    left_new: Any
-    right_new: Any
+    left_new: tuple[int, ...]
+    right_new: tuple[int, ...]
 
 
 @lru_cache(1024)
@@ -86,28 +86,40 @@ def _plan(ta: str, tb: str, later: str) -> tuple[Product | Pointwise, str]:
 def _pair(
     a: Any, b: Any, plan: Product | Pointwise, whole: str, times: Any, matrix_product: Any
 ) -> tuple[Any, str]:
-    a, b = permute(a, dims=plan.left), permute(b, dims=plan.right)
+    a, b = _ordered(a, plan.left), _ordered(b, plan.right)
     if isinstance(plan, Pointwise):
-        return times(getitem(a, index=plan.left_new), getitem(b, index=plan.right_new)), whole
+        return times(_spread(a, plan.left_new), _spread(b, plan.right_new)), whole
     shared, split = plan.batch, len(a.shape) - plan.inner
     batch, left, inner = a.shape[:shared], a.shape[shared:split], a.shape[split:]
     right, k = b.shape[shared + plan.inner :], prod(inner)
     found = matrix_product(
-        reshape(a, shape=(*batch, prod(left), k)), reshape(b, shape=(*batch, k, prod(right)))
+        _shaped(a, (*batch, prod(left), k)), _shaped(b, (*batch, k, prod(right)))
     )
-    return reshape(found, shape=batch + left + right), whole
+    return _shaped(found, batch + left + right), whole
 
 
-def _order(term: str, whole: str) -> tuple[Any, Any]:
-    """The order of an operand's dimensions in `whole`, and an index that adds the missing ones."""
+def _order(term: str, whole: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The order of an operand's dimensions in `whole`, and where there it has none."""
     order = tuple(term.index(i) for i in whole if i in term)
-    return order, (..., *[slice(None) if i in term else None for i in whole])
+    return order, tuple(d for d, i in enumerate(whole) if i not in term)
 
 
 def _aligned(x: Any, term: str, whole: str) -> Any:
     """An operand with its dimensions in the order of `whole`, of size 1 where it has no letter."""
     order, new = _order(term, whole)
-    return getitem(permute(x, dims=order), index=new)
+    return _spread(_ordered(x, order), new)
+
+
+def _ordered(x: Any, order: tuple[int, ...]) -> Any:
+    return x if order == tuple(range(len(order))) else permute(x, dims=order)
+
+
+def _spread(x: Any, new: tuple[int, ...]) -> Any:
+    return unsqueeze(x, dims=new) if new else x
+
+
+def _shaped(x: Any, shape: tuple[int, ...]) -> Any:
+    return x if x.shape == shape else reshape(x, shape=shape)
 
 
 def _einsum(*xs: Any, terms: Any, out: str) -> Any:

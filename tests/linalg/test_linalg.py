@@ -264,8 +264,8 @@ def test_einsum_is_that_of_numpy(seed):
         np.testing.assert_allclose(float(np.sum(g._a * x._a)), expected, rtol=1e-9, atol=1e-9)
 
 
-def test_einsum_is_one_record(rng):
-    a, b, c = leaf(rng, 2, 3), leaf(rng, 3, 4), leaf(rng, 4)
+def test_einsum_of_large_operands_is_one_record(rng):
+    a, b, c = leaf(rng, 150, 140), leaf(rng, 140, 130), leaf(rng, 130)
     before = current.tape.next
     tg.einsum("ij,jk,k->i", a, b, c)
     assert current.tape.next == before + 1
@@ -322,4 +322,26 @@ def test_einsum_of_two_matrices_is_their_product():
     a, b = (tg.ones(3, 3, requires_grad=True) for _ in range(2))
     tg.einsum("ij,kj->ik", a, b)
     assert tg.einsum("ij,kj->ik", a, b).tape[-1].op == "matmul"
-    assert tg.einsum("ij,ij->i", a, b).tape[-1].op == "einsum"
+    assert tg.einsum("ij,ij->i", a, b).tape[-2].op == "matmul"
+
+
+SMALL_SUMS = (
+    "ijk,jl->ilk", "i,ij,j->", "bi,bj->bij", "bij,bj->bi", "ij,ij->", "ijk,kji->j", "ij,jk,kl->il",
+    "ij,i,j->ji", "ijk->ki", "i,j,k->kij",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [tg.float64, tg.float32])
+@pytest.mark.parametrize("equation", SMALL_SUMS)
+def test_einsum_of_small_operands_is_products_in_pairs(equation, dtype, rng):
+    sizes = dict(zip("bijkl", (2, 3, 4, 3, 2), strict=True)) | {"i": 3, "j": 4, "k": 3}
+    shapes = [[sizes[i] for i in term] for term in equation.split("->")[0].split(",")]
+    xs = [leaf(rng, *shape).detach().to(dtype).requires_grad_() for shape in shapes]
+    y = tg.einsum(equation, *xs)
+    expected = np.einsum(equation, *[x.detach().numpy() for x in xs])
+    rtol = 1e-12 if dtype is tg.float64 else 1e-5
+    np.testing.assert_allclose(y.detach().numpy(), expected, rtol, 1e-6)
+    assert y.dtype is dtype
+    if dtype is tg.float64:
+        assert tg.autograd.gradcheck(lambda *xs: tg.einsum(equation, *xs), tuple(xs))
+        assert tg.autograd.gradgradcheck(lambda *xs: tg.einsum(equation, *xs), tuple(xs))
