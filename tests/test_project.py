@@ -185,11 +185,23 @@ def targets(name: str, path: Path, node: ast.stmt) -> list[str]:
 
 
 @functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget():
+    """A quarter of a gigabyte, in a million objects that the collector would look at."""
+    yield
+    parsed.cache_clear()
+
+
+@functools.cache
 def edges() -> list[tuple[str, str, str]]:
     return [
         (name, target, place)
         for name, path in MODULES.items()
-        for node, place in imports(ast.parse(path.read_text(encoding="utf-8")))
+        for node, place in imports(parsed(path))
         for target in targets(name, path, node)
     ]
 
@@ -230,7 +242,7 @@ def test_an_import_changes_no_other_module():
     """What joins modules is an argument, or is done by a function that `tapegrad` calls by name."""
     found = []
     for name, path in MODULES.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         taken = {alias.asname or alias.name for node, _ in imports(tree) for alias in node.names}
         for node in at_import(tree):
             calls = isinstance(node, ast.Call) and ast.unparse(node.func) == "setattr"
@@ -269,7 +281,7 @@ def test_every_folder_says_what_is_in_it_and_who_imports_it():
     silent = []
     for name, path in MODULES.items():
         if path.name == "__init__.py" and part(name) not in NAMESPACES:
-            said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            said = ast.get_docstring(parsed(path)) or ""
             silent += [name] if "import" not in said else []
     assert not silent
 
@@ -341,7 +353,7 @@ def test_words_that_went_do_not_come_back():
 def test_identifiers_that_went_do_not_come_back():
     found = []
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             for field in ("id", "attr", "arg", "name"):
                 name = getattr(node, field, None) or ""
                 if better := NAMES_THAT_WENT.get(name.lstrip("_").lower()):
@@ -372,7 +384,7 @@ def test_what_is_true_of_operations_stands_in_their_rows():
     for path in PACKAGE.rglob("*.py"):
         if path.is_relative_to(PACKAGE / "ops"):
             continue
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) or not node.value:
                 continue
             name = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
@@ -397,7 +409,7 @@ def test_one_file_says_njit():
     for path in MODULES.values():
         if path == NJIT_HOME:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             by_name = isinstance(node, ast.ImportFrom) and (node.module or "").startswith("numba")
             if by_name and NJIT & {alias.name for alias in node.names}:
                 strays.append(f"{path}:{node.lineno}")

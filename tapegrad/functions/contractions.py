@@ -256,12 +256,12 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
                 "summed over together, their sizes must agree"
             )
     # A dimension of size 1 goes with any other, as in PyTorch.
-    wide = {i: sy[j] for i, j in zip(left, right, strict=True) if sx[i] == 1 != sy[j]}
-    if wide:
-        x = expand(x, [wide.get(i, n) for i, n in enumerate(sx)])
-    wide = {j: sx[i] for i, j in zip(left, right, strict=True) if sy[j] == 1 != sx[i]}
-    if wide:
-        y = expand(y, [wide.get(j, n) for j, n in enumerate(sy)])
+    stretched = {i: sy[j] for i, j in zip(left, right, strict=True) if sx[i] == 1 != sy[j]}
+    if stretched:
+        x = expand(x, [stretched.get(i, n) for i, n in enumerate(sx)])
+    stretched = {j: sx[i] for i, j in zip(left, right, strict=True) if sy[j] == 1 != sx[i]}
+    if stretched:
+        y = expand(y, [stretched.get(j, n) for j, n in enumerate(sy)])
     own, others = _LETTERS[: len(sx)], _LETTERS[len(sx) : len(sx) + len(sy)]
     shared = {j: own[i] for i, j in zip(left, right, strict=True)}
     terms = own, "".join(shared.get(j, letter) for j, letter in enumerate(others))
