@@ -262,7 +262,8 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
     stretched = {j: sx[i] for i, j in zip(left, right, strict=True) if sy[j] == 1 != sx[i]}
     if stretched:
         y = expand(y, [stretched.get(j, n) for j, n in enumerate(sy)])
-    own, others = _LETTERS[: len(sx)], _LETTERS[len(sx) : len(sx) + len(sy)]
+    letters = "".join(map(chr, range(len(sx) + len(sy))))
+    own, others = letters[: len(sx)], letters[len(sx) :]
     shared = {j: own[i] for i, j in zip(left, right, strict=True)}
     terms = own, "".join(shared.get(j, letter) for j, letter in enumerate(others))
     out = "".join(i for term in terms for i in term if i not in shared.values())

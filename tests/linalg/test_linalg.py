@@ -345,3 +345,13 @@ def test_einsum_of_small_operands_is_products_in_pairs(equation, dtype, rng):
     if dtype is tg.float64:
         assert tg.autograd.gradcheck(lambda *xs: tg.einsum(equation, *xs), tuple(xs))
         assert tg.autograd.gradgradcheck(lambda *xs: tg.einsum(equation, *xs), tuple(xs))
+
+
+def test_tensordot_of_more_dimensions_than_there_are_letters(rng):
+    x = tg.from_numpy(rng.standard_normal((2, 3))).reshape(2, *[1] * 28, 3)
+    y = tg.from_numpy(rng.standard_normal((3, 2))).reshape(3, *[1] * 28, 2)
+    found = tg.tensordot(x, y, dims=1)
+    assert found.shape == (2, *[1] * 56, 2)
+    np.testing.assert_allclose(
+        found.reshape(2, 2).numpy(), (x.reshape(2, 3) @ y.reshape(3, 2)).numpy()
+    )
