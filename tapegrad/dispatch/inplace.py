@@ -192,17 +192,29 @@ def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> Non
     if overlaps(target._a):
         raise RuntimeError(
             f"`{name}`: several elements of this Tensor (shape {target._a.shape}) share a single "
-            "memory location, as after `expand`; use `clone()` before changing it"
+            "memory location, as after `expand` or `unfold`; use `clone()` before changing it"
         )
 
 
 def overlaps(a: np.ndarray) -> bool:
-    """Whether elements of an array overlap in memory, as after `expand`."""
-    return (
-        0 in a.strides
-        and a.size > 0
-        and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True))
-    )
+    """Whether elements of an array overlap in memory, as after `expand`, or in `unfold`."""
+    if a.flags.forc or not a.size:
+        return False
+    steps = sorted((abs(s), n) for s, n in zip(a.strides, a.shape, strict=True) if n > 1)
+    reach = a.itemsize
+    for step, n in steps:
+        if step < reach:  # interleaved, or several times the same
+            return step == 0 or _repeats(steps, a.size)
+        reach += step * (n - 1)
+    return False
+
+
+def _repeats(steps: list[tuple[int, int]], size: int) -> bool:
+    """Whether two of so many elements begin at the same place, by their steps and numbers."""
+    places = np.zeros(1, np.int64)
+    for step, n in steps:
+        places = np.unique(np.add.outer(places, step * np.arange(n)))
+    return places.size < size
 
 
 def check_history(name: str, target: Tensor, tape: Tape) -> None:

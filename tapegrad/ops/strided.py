@@ -256,7 +256,7 @@ write_view = linear("write_view",
     base=lambda g, chain: zero_view(g, chain=chain),
                     value=lambda g, chain: replay(g, chain=chain), grad_name="CopySlices",
                     moves="update", sweep=KIND_ASSIGN,
-                    window=lambda x, chain: x[:0] if overlaps(chain) else follow(x, chain))
+                    window=lambda x, chain: None if overlaps(chain) else follow(x, chain))
 zero_view: Op = linear("zero_view",
     lambda g, *, chain: _overwritten(g, 0, chain),
     x=lambda g, chain: zero_view(g, chain=chain),

@@ -96,6 +96,50 @@ def test_several_that_are_one_in_memory_may_not(tg, key):
         whole[key] = 5.0
 
 
+WRITES = {
+    "mul_": lambda v: v.mul_(2.0),
+    "slice": lambda v: v.__setitem__(slice(1, None), 2.0),
+    "array": lambda v: v.__setitem__([0, 1], 2.0),
+    "mask": lambda v: v.__setitem__(v > 2, 2.0),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_windows_that_overlap_may_not_be_written(tg, write, requires_grad):
+    x = tg.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=requires_grad)
+    y = x * 1.5
+    for windows in (y.unfold(0, 2, 1), y.as_strided((3, 2), (1, 1))):
+        with pytest.raises(RuntimeError, match="memory location"):
+            write(windows)
+        assert y.tolist() == [1.5, 3.0, 4.5, 6.0]
+
+
+def test_one_of_several_windows_may_be_written(tg):
+    x = tg.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    y = x * 1.5
+    y.unfold(0, 2, 1)[0] = 2.0
+    assert y.tolist() == [2.0, 2.0, 4.5, 6.0]
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0, 13.5, 18.0]
+
+
+def test_windows_that_interleave_may_be_written(tg):
+    y = tg.zeros(8)
+    y.as_strided((3, 2), (2, 3)).fill_(1.0)
+    assert y.tolist() == [1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("key", [0, [0]])
+def test_a_window_of_a_number_may_be_written(tg, key):
+    x = tg.tensor(1.5, requires_grad=True)
+    y = x * 2
+    y[None].unfold(0, 1, 1)[key] = 1.0
+    assert y.item() == 1.0
+    (y * x).backward()
+    assert x.grad.item() == 1.0
+
+
 def test_the_gradient_of_a_write_into_an_expanded_tensor(tg):
     x = tg.tensor([[1.0], [2.0]], requires_grad=True)
     value = tg.tensor(7.0, requires_grad=True)
