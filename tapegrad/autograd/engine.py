@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.autograd.grad_mode import switched
 from tapegrad.autograd.node_hooks import GradientEdge, accumulating, add_gradients
 from tapegrad.autograd.sweep import NOT_USED, Sweep, deliver, swept_at_once
-from tapegrad.autograd.tensor_hooks import end_sweep, ending, run_functions
+from tapegrad.autograd.tensor_hooks import end_sweep, ending, retain_grad, run_functions
 from tapegrad.dispatch.dispatch import ended
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels.sweep.sweep_abi import SMALL
@@ -41,7 +41,7 @@ def backward(
     retain_graph : keep the saved values for another sweep; by default only with `create_graph`.
     create_graph : record the sweep itself, for higher derivatives. A leaf and its gradient then
         hold each other until `grad` is set to None: `grad`, the function, is to be preferred.
-    inputs : add gradients to these only.
+    inputs : add gradients to these only; those that are no leaves `retain_grad` from then on.
 
     >>> import tapegrad as tg
     >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
@@ -88,14 +88,18 @@ def _backward(
 ) -> None:
     sweep, direct = _prepare(roots, weights, recorded=recorded, retain=retain)
     if chosen is not None:
+        for t in chosen:
+            if t._pos > 0 and tape_of(t) is sweep.tape:
+                retain_grad(t)  # by which the sweep gives it its gradient, now and later
         _aim(sweep, chosen, direct, strict=False)
         sweep.accumulates = True
     sweep.run()
     if chosen is None:
         _accumulate_leaves(sweep, direct, recorded)
     else:
-        gradients = _gradients(sweep, chosen, direct, recorded)
-        add_gradients([(t, g) for t, g in _once(chosen, gradients) if g is not None], recorded)
+        leaves = [t for t in chosen if t._pos < 0]
+        gradients = _gradients(sweep, leaves, direct, recorded)
+        add_gradients([(t, g) for t, g in _once(leaves, gradients) if g is not None], recorded)
     if ending:
         end_sweep(sweep.tape)
 

@@ -484,6 +484,22 @@ def test_hooks_hold_no_record(tg, leaf, how, monkeypatch):
     assert len(tape.hooks) < 5000
 
 
+def test_inputs_of_backward_that_are_no_leaves_retain_their_gradient_once(leaf):
+    x = leaf([1.0, 2.0])
+    for retained in (False, True):
+        y = x * 2
+        if retained:
+            y.retain_grad()
+        z = (y * y).sum()
+        z.backward(inputs=[y, x], retain_graph=True)
+        assert y.retains_grad
+        assert y.grad.tolist() == [4.0, 8.0]
+        assert x.grad.tolist() == [8.0, 16.0]
+        z.backward()
+        assert y.grad.tolist() == [8.0, 16.0]
+        x.grad = None
+
+
 def test_retain_grad_of_a_view_follows_a_change_of_its_base(tg, leaf):
     """What is retained is the gradient of the view as it is now."""
     changes = {
