@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 GIVEN, OURS = expected_count(variables=2), expected_count(variables=1)
 
 
+def added(a: Any, b: Any) -> Any:
+    """The sum of two adjoints: an array also where NumPy would make a number of it."""
+    total = a + b
+    return np.asarray(total) if isinstance(total, np.generic) else total
+
+
 class Adjoints:
     """The adjoints computed so far, and the marks of those that are needed."""
 
@@ -42,7 +48,7 @@ class Adjoints:
         work = self.work
         if work is None:
             total = self.values.get(key)
-            self.values[key] = found if total is None else total + found
+            self.values[key] = found if total is None else added(total, found)
             return
         place = key + work.first if key >= 0 else -key - 1
         cell = work.cells[place]

@@ -8,6 +8,7 @@ from typing import Any, cast, overload
 
 import numpy as np
 
+from tapegrad.autograd.adjoints import added
 from tapegrad.autograd.grad_mode import switched
 from tapegrad.autograd.node_hooks import GradientEdge, accumulating, add_gradients
 from tapegrad.autograd.sweep import NOT_USED, Sweep, deliver, swept_at_once
@@ -399,7 +400,7 @@ def _prepare(
         if root._pos < 0:
             key = root._pos
             sweep_leaf = direct.get(key)
-            direct[key] = (root, value if sweep_leaf is None else sweep_leaf[1] + value)
+            direct[key] = (root, value if sweep_leaf is None else added(sweep_leaf[1], value))
             continue
         if tape_of(root) is not tape:
             raise RuntimeError(
@@ -448,7 +449,7 @@ def _gradients(
             g = leaves.pop(slots.get(key, 0), None)
             if key in direct:
                 own = _copy(direct[key][1])
-                g = own if g is None else g + own
+                g = own if g is None else added(g, own)
             done[key] = None if g is None else _delivered(t, g, recorded)
         else:
             if recorded or key not in sweep.captured:
@@ -489,7 +490,7 @@ def _leaf_gradients(
         owners[leaf._pos], values[leaf._pos] = leaf, g
     for key, (leaf, own) in direct.items():
         before = values.get(key)
-        owners[key], values[key] = leaf, _copy(own) if before is None else before + own
+        owners[key], values[key] = leaf, _copy(own) if before is None else added(before, own)
     return [(t, _delivered(t, values[key], recorded)) for key, t in owners.items() if key]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapegrad.autograd import anomaly, gemm_adjoints, reachability_fallback
-from tapegrad.autograd.adjoints import Adjoints
+from tapegrad.autograd.adjoints import Adjoints, added
 from tapegrad.autograd.grad_mode import switched
 from tapegrad.autograd.node_hooks import prehooked, stepped
 from tapegrad.autograd.pullback import by_rule, spec_at, unpack
@@ -109,7 +109,7 @@ class Sweep(Adjoints):
     def seed(self, position: int, value: Any) -> None:
         """Add to the adjoint of a root."""
         before = self.roots.get(position)
-        self.roots[position] = value if before is None else before + value
+        self.roots[position] = value if before is None else added(before, value)
 
     def run(self) -> None:
         """Sweep from the seeds down; nothing is done if a required target is not reached."""
@@ -372,6 +372,8 @@ class Sweep(Adjoints):
             g = self.values.pop(index) if cell & 1 else work.view(cell, *spec_at(tape, index))
         word, _, _, _, _, _ = unpack_from(tape.buffer, index * STRIDE)
         need = NEED_INSIDE if self.need is None else self.need[index - self.low]
+        if not need:  # a root that leads to no target: its hooks do not hear of the sweep
+            return
         own = None
         if word & HOOKED:
             g = self._hooked(tape.tokens[index], g)

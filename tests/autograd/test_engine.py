@@ -81,6 +81,24 @@ def test_a_leaf_among_the_roots_gets_its_own_seed(tg, leaf):
     assert x.grad.item() == 7.0
 
 
+def test_sums_of_weights_of_scalars_are_gradients_like_others(tg, leaf):
+    x = leaf(3.0)
+    for _ in range(2):  # the second adds in place
+        tg.autograd.backward([x, x, x * 2])
+    x.grad.mul_(2)
+    assert x.grad.item() == 16.0
+    (g,) = tg.autograd.grad([x, x * 2], [x])
+    assert g.add_(1.0).item() == 4.0
+
+
+def test_sums_at_a_scalar_under_detect_anomaly_are_gradients_like_others(tg, leaf):
+    x = leaf(3.0)
+    with tg.autograd.detect_anomaly():
+        (x * x + x).backward()
+    (x * x + x).backward()
+    assert x.grad.item() == 14.0
+
+
 def test_a_leaf_is_a_root_that_releases_nothing(leaf):
     x = leaf(3.0)
     x.backward()

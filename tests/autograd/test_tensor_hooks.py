@@ -500,6 +500,19 @@ def test_inputs_of_backward_that_are_no_leaves_retain_their_gradient_once(leaf):
         x.grad = None
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_a_root_that_leads_to_no_input_is_not_heard_of(tg, leaf, create_graph):
+    x, w = leaf([1.0, 2.0]), leaf(3.0)
+    y, z = x.sum() * 2, w * 3
+    y.retain_grad()
+    y.register_hook(lambda g: 1 / 0)
+    assert tg.autograd.grad([y, z], [w], create_graph=create_graph, retain_graph=True)[0] == 3.0
+    tg.autograd.backward([y, z], inputs=[w], create_graph=create_graph)
+    assert y.grad is None
+    assert w.grad.item() == 3.0
+
+
 def test_retain_grad_of_a_view_follows_a_change_of_its_base(tg, leaf):
     """What is retained is the gradient of the view as it is now."""
     changes = {
