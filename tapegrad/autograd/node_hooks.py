@@ -270,8 +270,9 @@ def register_prehook(self: GradFn, fn: Callable[[Grads], Any]) -> Handle:
 
 def accumulate(leaf: Tensor, g: Tensor) -> None:
     """Send a gradient through the hooks of a leaf and add it to its `.grad`."""
-    hooks = noted(leaf, "hooks")
-    add_gradients([(leaf, run_functions(hooks, g) if hooks else g)], current.tape.enabled)
+    hooks, recorded = noted(leaf, "hooks"), current.tape.enabled
+    g = run_functions(hooks, g) if hooks else g
+    add_gradients([(leaf, g if recorded else g.clone())], recorded)
 
 
 def before_accumulating(leaf: Tensor, g: Tensor) -> Tensor:
@@ -298,7 +299,8 @@ def add_gradients(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
         for t, g in found:
             grad = getattr(t, "_grad", None)
             if grad is None:
-                t._grad = g
+                # What is recorded, or a hook returned, may be another's, or an expanded number.
+                t._grad = g.clone() if recorded or getattr(t, "_extra", None) else g
             elif grad._a.shape != t._a.shape:
                 raise RuntimeError(
                     f"a leaf of shape {t._a.shape} holds a gradient of shape {grad._a.shape}, "

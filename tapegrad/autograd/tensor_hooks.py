@@ -173,7 +173,7 @@ def run_hooks(hooks: Hooks | None, g: Tensor) -> Tensor:
     owner = hooks.retain() if hooks.retain is not None else None
     if owner is not None:
         grad = owner.grad
-        owner.grad = g if grad is None else grad + g
+        owner.grad = g.clone() if grad is None else grad + g  # `g` may be another's too
     return g
 
 

@@ -460,6 +460,27 @@ def test_create_graph_makes_grad_differentiable(tg, leaf):
     assert second.item() == 18.0
 
 
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_gradients_of_create_graph_share_no_memory(tg, leaf):
+    x, y, weight = leaf([1.0, 2.0]), leaf([3.0, 4.0]), tg.ones(2)
+    (x + y).backward(weight, create_graph=True)
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+    assert y.grad.tolist() == weight.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_gradients_of_create_graph_may_be_changed_in_place(tg, leaf):
+    x = leaf([1.0, 2.0])
+    y = x * 1
+    y.retain_grad()
+    (x.sum() + y.sum()).backward(create_graph=True)  # an expanded number
+    (x * tg.tensor([10.0, 20.0])).sum().backward()
+    assert x.grad.tolist() == [12.0, 22.0]
+    assert x.grad.mul_(0.5).tolist() == [6.0, 11.0]
+    assert y.grad.mul_(3.0).tolist() == [3.0, 3.0]
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_create_graph_retains_the_graph(leaf):
     x = leaf(3.0)

@@ -324,3 +324,12 @@ def test_prehooks_hear_of_what_backward_accumulates(tg):
     (y * 1).backward()
     assert told == ["tensor", "record"]
     assert x.grad.item() == 6.0
+
+
+def test_what_is_accumulated_by_hand_stays_the_callers(tg, leaf):
+    x, given = leaf([1.0, 2.0]), tg.ones(2)
+    node = (x * 1).grad_fn.next_functions[0][0]
+    with tg.no_grad():
+        node(given)
+    x.grad.mul_(5)
+    assert given.tolist() == [1.0, 1.0]

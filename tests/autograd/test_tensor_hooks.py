@@ -484,6 +484,19 @@ def test_hooks_hold_no_record(tg, leaf, how, monkeypatch):
     assert len(tape.hooks) < 5000
 
 
+def test_what_a_hook_returns_stays_the_callers(tg, leaf):
+    x, given = leaf([1.0, 2.0]), tg.ones(2)
+    y = x * 1
+    y.retain_grad()
+    for t in (x, y):
+        t.register_hook(lambda g: given)
+    y.sum().backward(retain_graph=True)
+    y.sum().backward()
+    y.grad.mul_(5)
+    assert x.grad.tolist() == [2.0, 2.0]
+    assert given.tolist() == [1.0, 1.0]
+
+
 def test_inputs_of_backward_that_are_no_leaves_retain_their_gradient_once(leaf):
     x = leaf([1.0, 2.0])
     for retained in (False, True):
