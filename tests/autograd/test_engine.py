@@ -81,24 +81,6 @@ def test_a_leaf_among_the_roots_gets_its_own_seed(tg, leaf):
     assert x.grad.item() == 7.0
 
 
-def test_sums_of_weights_of_scalars_are_gradients_like_others(tg, leaf):
-    x = leaf(3.0)
-    for _ in range(2):  # the second adds in place
-        tg.autograd.backward([x, x, x * 2])
-    x.grad.mul_(2)
-    assert x.grad.item() == 16.0
-    (g,) = tg.autograd.grad([x, x * 2], [x])
-    assert g.add_(1.0).item() == 4.0
-
-
-def test_sums_at_a_scalar_under_detect_anomaly_are_gradients_like_others(tg, leaf):
-    x = leaf(3.0)
-    with tg.autograd.detect_anomaly():
-        (x * x + x).backward()
-    (x * x + x).backward()
-    assert x.grad.item() == 14.0
-
-
 def test_a_leaf_is_a_root_that_releases_nothing(leaf):
     x = leaf(3.0)
     x.backward()
@@ -458,27 +440,6 @@ def test_create_graph_makes_grad_differentiable(tg, leaf):
     assert x.grad.requires_grad
     (second,) = tg.autograd.grad(x.grad, x)
     assert second.item() == 18.0
-
-
-@pytest.mark.filterwarnings("ignore:Using backward")
-def test_gradients_of_create_graph_share_no_memory(tg, leaf):
-    x, y, weight = leaf([1.0, 2.0]), leaf([3.0, 4.0]), tg.ones(2)
-    (x + y).backward(weight, create_graph=True)
-    (x * 2).sum().backward()
-    assert x.grad.tolist() == [3.0, 3.0]
-    assert y.grad.tolist() == weight.tolist() == [1.0, 1.0]
-
-
-@pytest.mark.filterwarnings("ignore:Using backward")
-def test_gradients_of_create_graph_may_be_changed_in_place(tg, leaf):
-    x = leaf([1.0, 2.0])
-    y = x * 1
-    y.retain_grad()
-    (x.sum() + y.sum()).backward(create_graph=True)  # an expanded number
-    (x * tg.tensor([10.0, 20.0])).sum().backward()
-    assert x.grad.tolist() == [12.0, 22.0]
-    assert x.grad.mul_(0.5).tolist() == [6.0, 11.0]
-    assert y.grad.mul_(3.0).tolist() == [3.0, 3.0]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
