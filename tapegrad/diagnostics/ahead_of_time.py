@@ -110,8 +110,12 @@ NUMBERS = (), (0,), (0, 2), (0, 4, 6)
 
 
 def patterns(op: Op, k: int) -> list[int]:
-    """Which operands are numbers, as bits: none, or the other one."""
-    return [0, 1 << (1 - k)] if op.kind is ELEMENTWISE and len(op.inputs) == 2 else [0]
+    """Which operands are numbers, or one for a row, as bits, where operand k gets an adjoint."""
+    if op.kind is not ELEMENTWISE or len(op.inputs) not in (2, 3):
+        return [0]
+    if len(op.inputs) == 2:
+        return [0, 1 << (1 - k), 1 << k]
+    return [scalars for scalars in NUMBERS[3] if not scalars >> k & 1]
 
 
 @cache
