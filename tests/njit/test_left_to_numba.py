@@ -144,6 +144,15 @@ def text_in_tuples(x, rates, k):
     return s * named(x) * named(x, ("bcd", "e", "fg"), k)
 
 
+@case(0.7)
+def text_in_tuples_of_a_list(x):
+    named, s = [(1.0, "a"), (2.0, "bc")], 0.0
+    named.append((3.0, "def"))
+    for weight, name in named:
+        s += weight * len(name) * x * x
+    return s * named[1][0]
+
+
 @case(A1[:3])
 def letters_of_a_constant(x):
     s, places = 0.0, List()

@@ -236,7 +236,8 @@ class _Compilation:
         """An argument as Numba has it, of words."""
         if isinstance(t, types.BoundFunction):
             return self._given(builder, t.this, words)
-        t = t if not components(t) else types.unliteral(t)
+        if components(t) and not isinstance(t, types.BaseTuple):  # there text may have no word
+            t = types.unliteral(t)
         kind = self.context.get_value_type(t)
         if not components(t) and not isinstance(t, types.BaseTuple):
             return llvm.Constant(kind, None)
