@@ -228,8 +228,8 @@ class Evaluator:
             raise RuntimeError(
                 f"`{self.name}`: the compiled sweep of `{name_of(self.f)}` raised, and the "
                 "function did not, when it was called to see what: factors have no derivative "
-                "where a matrix is singular (`np.linalg.qr`), and arrays may be fields of packed "
-                "records"
+                "where a matrix is singular (`np.linalg.qr`), arrays may be fields of packed "
+                "records, and integers beyond 2**53 have no place in lists of tuples with floats"
             )
         raise MemoryError(
             f"`{self.name}` of `{name_of(self.f)}`: what the reverse sweep reads takes more than "

@@ -109,8 +109,8 @@ def changes_what_it_runs_over(x):
 
 
 def list_of_tuples(x):
-    values = [(x, 1), (2.0, 2)]
-    values.append((3.0, 3))
+    values = [(x, "a"), (2.0, "b")]
+    values.append((3.0, "c"))
     return values[0][0]
 
 
@@ -245,7 +245,7 @@ REASONS = {
     looks_up: "a subscript of DictType[float64,float64]: use arrays",
     puts_into_dict: "an assignment to an element of DictType[unicode_type,float64]",
     changes_what_it_runs_over: "that changes it",
-    list_of_tuples: "a list of Tuple(float64, int64)",
+    list_of_tuples: "a list of Tuple(float64, unicode_type)",
     sets: "a set",
     draws_around: "a call of `numpy.random.normal`",
     shuffles: "shuffle` of array(float64, 1d, C)",

@@ -34,7 +34,10 @@ LARGEST = 1 << 20  # bytes of an array from outside, which becomes part of the m
 
 
 class ListOfRows(types.List):  # type: ignore[misc]
-    """Of a list of tuples of numbers, which lie one after the other in memory."""
+    """Of a list of tuples of numbers, which lie one after the other in memory, as floats.
+
+    So that what a tuple holds has one type there, integers and conditions are floats, too.
+    """
 
     def __init__(self, dtype: NumbaType) -> None:
         super().__init__(dtype)
@@ -141,9 +144,10 @@ def in_words(t: NumbaType) -> str:
 
 
 def array_of(t: NumbaType) -> NumbaType:
-    """The type of an array of what a list holds, or of all numbers in the tuples there."""
+    """The type of an array of what a list holds, or of all that is in the tuples there."""
     if isinstance(t, ListOfRows):
-        return types.Array(t.dtype.dtype, 1, "C")
+        kinds = {kind for _, kind in components(t.dtype)}
+        return types.Array(types.float32 if kinds == {"f32"} else types.float64, 1, "C")
     if not is_number(t.dtype):
         raise Unsupported(f"a list of {t.dtype}: hold these in arrays, or in a tuple")
     return types.Array(t.dtype, 1, "C")

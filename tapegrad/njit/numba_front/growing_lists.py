@@ -7,6 +7,7 @@ when it is made there again; it does not grow while a loop runs over it.
 
 from __future__ import annotations
 
+import heapq
 from typing import Any, NamedTuple
 
 from numba.core import analysis
@@ -17,6 +18,10 @@ from tapegrad.njit.numba_front.typed_ir import TypedFunction
 
 COPYING: tuple[Any, ...] = (list, sorted)  # what gives a list of the same elements
 GROWING = ("append", "extend", "pop")
+HEAP_FUNCTIONS: tuple[Any, ...] = (
+    heapq.heapify, heapq.heappush, heapq.heappop, heapq.heapreplace,
+)  # fmt: skip
+GROWING_HEAPS = (heapq.heappush, heapq.heappop)
 READING = ("cast", "getiter", "getattr", "iternext")  # expressions of one `value`
 
 
@@ -80,10 +85,12 @@ class _Search:
     def _look_at_call(self, target: str, call: NumbaIR, label: int) -> None:
         if call.func.name in self.attributes:
             self.grown.append((self.attributes[call.func.name].name, label))
+        f = getattr(self.typed.types[call.func.name], "typing_key", None)
+        if f in GROWING_HEAPS and self._is_list(call.args[0].name):
+            self.grown.append((call.args[0].name, label))
         for a in (*call.args, *(a for _, a in call.kws)):
             if self._is_list(a.name):
                 self.iterators[target] = a.name  # it may be `enumerate` or `zip`
-                f = getattr(self.typed.types[call.func.name], "typing_key", None)
                 if f not in COPYING and _holds_list(self.typed.types[target]):
                     self.handed_on.append(a.name)
 

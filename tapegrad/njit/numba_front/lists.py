@@ -10,7 +10,13 @@ import numpy as np
 from tapegrad.njit.numba_front import array_library, order_library
 from tapegrad.njit.numba_front.array_calls import name_of_method
 from tapegrad.njit.numba_front.calls import Calls
-from tapegrad.njit.numba_front.components import ListOfRows, array_of, is_number
+from tapegrad.njit.numba_front.components import (
+    ListOfRows,
+    array_of,
+    components,
+    element_of,
+    is_number,
+)
 from tapegrad.njit.numba_front.constant_lists import constant_lists
 from tapegrad.njit.numba_front.growing_lists import COPYING, GROWING, GrowingLists, growing_lists
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
@@ -23,8 +29,8 @@ SPARE = 8  # elements for which a list gets room beyond twice what it had
 
 
 def width_of(t: NumbaType) -> int:
-    """How many numbers an element of a list has, tuples of them if that is what it holds."""
-    return len(t.dtype) if isinstance(t, ListOfRows) else 1
+    """How many numbers an element of a list has in memory."""
+    return len(components(t.dtype)) if isinstance(t, ListOfRows) else 1
 
 
 class Lists(Calls):
@@ -53,18 +59,34 @@ class Lists(Calls):
 
     def load_item(self, ops: Operands, t: NumbaType, at: Operand) -> Found:
         """An element of a list."""
-        array, first = array_of(t), self.numbers_in(t, at)
-        places = [self.index("iadd", first, Constant(k, "i64")) for k in range(width_of(t))]
-        return [x for place in places for x in self.load(ops, array, place)[0]], t.dtype
+        if not isinstance(t, ListOfRows):
+            return self.load(ops, array_of(t), at)
+        found: Operands = []
+        for (_, kind), place in zip(components(t.dtype), self._places(t, at)):
+            found.append(self.to(self.load(ops, array_of(t), place)[0][0], kind))
+        return found, t.dtype
+
+    def _places(self, t: NumbaType, at: Operand) -> Operands:
+        """Where the numbers of an element of a list of rows are."""
+        first = self.numbers_in(t, at)
+        return [self.index("iadd", first, Constant(k, "i64")) for k in range(width_of(t))]
 
     def store_item(self, ops: Operands, t: NumbaType, at: Operand, value: Found) -> None:
         """Write an element of a list."""
         if not isinstance(t, ListOfRows):
             self.store(ops, array_of(t), at, value)
             return
-        array, first = array_of(t), self.numbers_in(t, at)
-        for k, part in enumerate(self.parts(*value)):
-            self.store(ops, array, self.index("iadd", first, Constant(k, "i64")), part)
+        array = array_of(t)
+        for (_, kind), x, place in zip(components(t.dtype), value[0], self._places(t, at)):
+            number = self.to(x, element_of(array))
+            if kind == "i64":  # there are integers that no float equals
+                self.require(self.emit("eq", [self.to(number, kind), x], "i1"))
+            self.store(ops, array, place, ([number], array.dtype))
+
+    def rows_of(self, ops: Operands, t: NumbaType) -> Found:
+        """The elements of a list as the rows of a matrix."""
+        width = Constant(width_of(t), "i64")
+        return [ops[0], ops[1], width], types.Array(array_of(t).dtype, 2, "C")
 
     def _room(self, var: NumbaIR) -> str:
         """The name of how many elements a list has room for."""
@@ -108,10 +130,13 @@ class Lists(Calls):
         """A method; those of lists that change them."""
         name = name_of_method(f)
         if isinstance(f.this, types.List) and name == "sort" and not e.args and not e.kws:
-            array = array_of(f.this)
-            self.inline(
-                order_library.ordered("sort_in_place", array), [(self.names(e.func), array)]
-            )
+            ops, array = self.names(e.func), array_of(f.this)
+            if isinstance(f.this, ListOfRows):
+                self.inline(
+                    order_library.sorted_rows(width_of(f.this)), [self.rows_of(ops, f.this)]
+                )
+            else:
+                self.inline(order_library.ordered("sort_in_place", array), [(ops, array)])
             return [], t
         if not isinstance(f.this, types.List) or name not in GROWING:
             return super().method(f, e, t)
@@ -120,13 +145,13 @@ class Lists(Calls):
         if name == "extend":
             self.extend(var, self.known(e.args[0]))
             return [], t
-        self._require_growth(var, name)
+        self.require_growth(var, name)
         if name == "append":
-            self._append(var, f.this, (self.get(e.args[0], f.this.dtype), f.this.dtype))
+            self.append(var, f.this, (self.get(e.args[0], f.this.dtype), f.this.dtype))
             return [], t
-        return self._pop(var, f.this, self.number(e.args[0], "i64") if e.args else None)
+        return self.pop(var, f.this, self.number(e.args[0], "i64") if e.args else None)
 
-    def _pop(self, var: NumbaIR, t: NumbaType, at: Operand | None) -> Found:
+    def pop(self, var: NumbaIR, t: NumbaType, at: Operand | None) -> Found:
         """`a.pop()` and `a.pop(i)`, after which the rest stands one place before."""
         (pointer, count), array = self.names(var), array_of(t)
         last = self.index("isub", count, ONE)
@@ -148,12 +173,12 @@ class Lists(Calls):
             return [self.emit("ne", [self.length(self.names(var), self.type(var)), ZERO], "i1")], t
         return super().converted(var, t)
 
-    def _require_growth(self, var: NumbaIR, name: str) -> None:
+    def require_growth(self, var: NumbaIR, name: str) -> None:
         if var.name not in self.list_names:
             why = self.growing.refused.get(var.name, "of a caller")
             raise Unsupported(f"`{name}` of a list {why}: write into an array (`np.empty(n)`)")
 
-    def _append(self, var: NumbaIR, t: NumbaType, value: Found) -> None:
+    def append(self, var: NumbaIR, t: NumbaType, value: Found) -> None:
         """`a.append(b)`."""
         pointer, count = self.names(var)
         size = self.index("iadd", count, ONE)
@@ -163,7 +188,7 @@ class Lists(Calls):
 
     def extend(self, var: NumbaIR, values: Found) -> Found:
         """`a += b` and `a.extend(b)`."""
-        self._require_growth(var, "extend")
+        self.require_growth(var, "extend")
         t, (pointer, count) = self.type(var), self.names(var)
         array, (ops, kind) = array_of(t), values
         if isinstance(kind, types.List):

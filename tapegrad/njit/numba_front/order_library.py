@@ -11,11 +11,7 @@ from tapegrad.njit.three_address_code import Unsupported
 
 # Numba's quicksort, so that equal elements come in the same order.  What decides has no derivative:
 # the places alone are sorted, and nothing of that is kept.
-# `LESS(v, w)`: one comes before the other; what is NaN comes last.
-_PLACES = re.sub(
-    r"LESS\(([^()]*), ([^()]*)\)",
-    r"(\1 < \2 or (\2 != \2 and \1 == \1))",
-    """\
+_PLACES = """\
 n = a.shape[0]
 r = np.arange(n)
 lows, highs = np.empty(100, np.int64), np.empty(100, np.int64)
@@ -62,21 +58,43 @@ while many > 0:
   while j > low and LESS(v, a[r[j - 1]]):
    r[j] = r[j - 1]
    j -= 1
-  r[j] = k""",
-)
+  r[j] = k"""
+
+
+def with_order(text: str, less: str) -> str:
+    """Source in which `LESS(v, w)`, whether one comes before the other, is written out."""
+    return re.sub(r"LESS\(([^()]*), ([^()]*)\)", less, text)
+
+
+def by_rows(width: int) -> str:
+    """How two rows compare, as tuples do: by the first numbers that differ."""
+    less = rf"\1[{width - 1}] < \2[{width - 1}]"
+    for k in range(width - 2, -1, -1):
+        less = rf"\1[{k}] < \2[{k}] or (\1[{k}] == \2[{k}] and ({less}))"
+    return f"({less})"
+
+
+_NAN_LAST = r"(\1 < \2 or (\2 != \2 and \1 == \1))"
 
 
 def ordered(name: str, t: NumbaType) -> Function:
     """`np.argsort`, `np.sort`, or `a.sort()`, which is `sort_in_place`."""
     if t.ndim != 1:
         raise Unsupported(f"sorting {t}: vectors alone are sorted")
-    lines = [_PLACES]
+    lines = [with_order(_PLACES, _NAN_LAST)]
     if name == "argsort":
         return defined(name, "a", *lines, "return r")
     lines += [f"out = np.empty(n, {dtype(t.dtype)})", "for i in range(n):\n out[i] = a[r[i]]"]
     if name == "sort":
         return defined(name, "a", *lines, "return out")
     return defined(name, "a", *lines, "for i in range(n):\n a[i] = out[i]")
+
+
+def sorted_rows(width: int) -> Function:
+    """Sort the rows of a matrix in place."""
+    places = with_order(_PLACES, by_rows(width))
+    put = "for i in range(n):\n for k in range(a.shape[1]):\n  a[i, k] = out[r[i], k]"
+    return defined("sort", "a", places, "out = a.copy()", put)
 
 
 def joined(kinds: Sequence[NumbaType], result: NumbaType, axis: int, *, new: bool) -> Function:

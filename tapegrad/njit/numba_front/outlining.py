@@ -16,7 +16,7 @@ from tapegrad.kernels.flags import from_python
 from tapegrad.njit.numba_front import array_library
 from tapegrad.njit.numba_front.array_calls import name_of_method
 from tapegrad.njit.numba_front.components import array_of, components, element_of, is_opaque, scalar
-from tapegrad.njit.numba_front.lists import Lists
+from tapegrad.njit.numba_front.heaps import Heaps
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.outlined_code import Statement, outlined
 from tapegrad.njit.numba_front.typed_ir import GENERATOR, TRY, TRYING
@@ -73,7 +73,7 @@ def _is_new(result: NumbaType, given: Iterable[NumbaType]) -> bool:
     )
 
 
-class Outlining(Lists):
+class Outlining(Heaps):
     """Writes calls of statements that Numba compiles."""
 
     at: int  # the block that is written

@@ -1,21 +1,23 @@
 """Find lists that a function keeps to itself, of types that are left to Numba elsewhere.
 
 Lists of `numba.typed` that hold floats are lists like those that are written `[]` here; lists of
-tuples of floats hold these one after the other.
+tuples of numbers, some of them floats, hold these one after the other.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.njit.numba_front.components import ListOfRows, is_number
+from tapegrad.njit.numba_front.components import ListOfRows, components, is_number
 from tapegrad.njit.numba_front.constant_lists import only_reads_lists
-from tapegrad.njit.numba_front.growing_lists import GROWING, growing_lists
+from tapegrad.njit.numba_front.growing_lists import GROWING, HEAP_FUNCTIONS, growing_lists
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
+from tapegrad.njit.three_address_code import FLOATS
 
-_READERS: tuple[Any, ...] = (len, sum, min, max, bool, enumerate)
-_READERS_OF_ROWS: tuple[Any, ...] = (len, bool, enumerate)
+_READERS: tuple[Any, ...] = (len, sum, min, max, bool, enumerate, *HEAP_FUNCTIONS)
+_READERS_OF_ROWS: tuple[Any, ...] = (len, bool, enumerate, *HEAP_FUNCTIONS)
+_METHODS_OF_ROWS = ("append", "pop", "sort")
 
 
 def makes_typed_list(f: NumbaType) -> bool:
@@ -37,11 +39,18 @@ def _is_known(t: NumbaType) -> bool:
 
 
 def _holds_rows(t: NumbaType) -> bool:
-    """Whether a type is that of a list of tuples of floats."""
+    """Whether a type is that of a list of tuples of numbers, of which one is a float."""
     if not isinstance(t, types.ListType | types.List):
         return False
     row = _item_of(t)
-    return type(row) is types.UniTuple and isinstance(row.dtype, types.Float) and len(row) > 0
+    if not isinstance(row, types.BaseTuple) or not _is_row(row):
+        return False
+    return any(kind in FLOATS for _, kind in components(row))
+
+
+def _is_row(t: NumbaType) -> bool:
+    """Whether a type is that of a number, or of a tuple of numbers and such tuples."""
+    return all(map(_is_row, t)) if isinstance(t, types.BaseTuple) else is_number(t)
 
 
 def _item_of(t: NumbaType) -> NumbaType:
@@ -149,7 +158,7 @@ class _Search:
         if op in ("getitem", "static_getitem"):
             return not _is_known(self.known[s.target.name])
         if op == "getattr":
-            return value.attr in (("append", "pop") if rows else GROWING)
+            return value.attr in (_METHODS_OF_ROWS if rows else GROWING)
         if op == "call" and rows:
             return self._key(value) in _READERS_OF_ROWS
         if op == "call" and isinstance(f := self.known[value.func.name], types.Dispatcher):
