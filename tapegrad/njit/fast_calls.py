@@ -164,11 +164,14 @@ class _Packing:
         self.steps: list[int] = []
         self.gradients: dict[int, Float | int] = {}  # the outputs, by leaves
         words, self.copies = program.words, 1 + bool(moved)
+        # The program counts the leaves that have components.
+        places = [k for k, known in enumerate(program.followed) if known]
+        leaf_of = {p: places[k] for p, k in program.leaf_of.items()}
         self.count = self.copies * len(words.inputs)
         for copy in range(self.copies):
             leaf = 0
             for word, (kind, p) in enumerate(words.inputs, copy * len(words.inputs)):
-                leaf = program.leaf_of.get(p, leaf)
+                leaf = leaf_of.get(p, leaf)
                 if kind == "shadow":
                     self._adjoint(word, leaf)
                 elif kind == "value" and (not copy or leaf < moved):
@@ -176,7 +179,7 @@ class _Packing:
             for (kind, p), at in words.output.items():
                 if kind == "gradient":
                     word = at + copy * len(words.outputs)
-                    self.gradients[program.leaf_of[p]] = self._number(GRADIENT, word)
+                    self.gradients[leaf_of[p]] = self._number(GRADIENT, word)
 
     def _step(
         self, kind: int, word: int, argument: int = 0, number: int = 0, ndim: int = 0,

@@ -231,6 +231,20 @@ def test_masked_infinities_have_no_effect(general_calls):
     assert gradient._call == gradient._general  # after so many the first run is not tried twice
 
 
+def test_defaults_after_one_that_is_none(general_calls):
+    @njit
+    def f(x, function=root, offset=None, scale=2.0, array=SLOPES):
+        return x * x * scale * array[1] + (0.0 if offset is None else offset)
+
+    slope, product = tg.value_and_grad(f), tg.hvp(f)
+    for _ in range(3):
+        assert slope(3.0) == (-36.0, -24.0)
+        assert product(3.0, 0.5) == -4.0
+    assert len(general_calls) == 2
+    assert tg.jit(tg.grad(lambda x: f(x)))(tg.tensor(3.0)).item() == -24.0
+    assert njit(lambda x: slope.njit(x))(3.0) == (-36.0, -24.0)
+
+
 def test_too_little_memory_is_an_error():
     @njit
     def f(x):
