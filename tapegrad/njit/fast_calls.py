@@ -70,6 +70,8 @@ def fast_call(
     """
     # What has no components, as None, is not read; it takes a place for all that.
     constants = [x if has_components(x) else 0.0 for x in _leaves(constants)]
+    forms = [*map(_form, (*args, *directions))]
+    plain = not constants and not any(forms)
     every = (*args, *constants)
     leaves, along = _leaves(every), _leaves(directions)
     simple = all(map(_is_simple, (*leaves, *along))) and not program.draws
@@ -82,16 +84,15 @@ def fast_call(
     plan, kept = packing.plan(limit)
     places = [_place(x, k) for k, x in enumerate(leaves)]
     places += [_place(x, k) for k, x in enumerate(along)]
-    plain = not constants and len(leaves) + len(along) == len(args) + len(directions)
     made = builtin(
         adapter(), places, packing.outputs, result, otherwise if plain else _missed, _failed, name,
         release=True, context=plan, kept=kept,
     )  # fmt: skip
     if plain:
         return made
-    forms = [getattr(args[k], "_make", None) for k in argnums]
-    named = _Named(forms, single, program.request.value) if any(forms) else None
-    return _of_leaves(made, args, constants, directions, otherwise, named)
+    makes = [getattr(args[k], "_make", None) for k in argnums]
+    named = _Named(makes, single, program.request.value) if any(makes) else None
+    return _of_leaves(made, forms, len(args), constants, otherwise, named)
 
 
 def _is_simple(x: Any) -> bool:
@@ -100,8 +101,15 @@ def _is_simple(x: Any) -> bool:
 
 
 def _leaves(args: Sequence[Any]) -> list[Any]:
-    """The parts of arguments that are tuples."""
-    return [leaf for x in args for leaf in (x if isinstance(x, tuple) else (x,))]
+    """The parts of arguments that are tuples; a number in the place of None."""
+    return [
+        leaf for x in args for leaf in (x if isinstance(x, tuple) else (0.0 if x is None else x,))
+    ]
+
+
+def _form(x: Any) -> Any:
+    """What a builtin function does not check: the length of a tuple, and what is None."""
+    return (type(x), len(x)) if isinstance(x, tuple) else type(x) if x is None else None
 
 
 class _Named(NamedTuple):
@@ -121,16 +129,14 @@ class _Named(NamedTuple):
 
 
 def _of_leaves(
-    made: Callable[..., Any], args: Sequence[Any], constants: Sequence[Any],
-    directions: Sequence[Any], otherwise: Callable[..., Any], named: _Named | None,
+    made: Callable[..., Any], forms: list[Any], before: int, constants: Sequence[Any],
+    otherwise: Callable[..., Any], named: _Named | None,
 ) -> Callable[..., Any]:  # fmt: skip
-    """A function that takes tuples apart for another one, if they are like these."""
-    forms = [(type(x), len(x)) if isinstance(x, tuple) else None for x in (*args, *directions)]
-    before, between = len(args), _leaves(constants)
+    """A function that takes tuples apart for another one, if arguments have the same forms."""
+    between = _leaves(constants)
 
     def call(*given: Any, **kwargs: Any) -> Any:
-        found = [(type(x), len(x)) if isinstance(x, tuple) else None for x in given]
-        if kwargs or found != forms:
+        if kwargs or [*map(_form, given)] != forms:
             return otherwise(*given, **kwargs)
         result = made(*_leaves(given[:before]), *between, *_leaves(given[before:]))
         if result is NotImplemented:

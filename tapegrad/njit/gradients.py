@@ -31,7 +31,7 @@ TRANSFORMS: dict[str, Callable[..., Any]] = {
 
 
 FAST_CALLS = 16  # kinds of arguments that have one
-PATIENCE = 16  # calls that had to be run again, until the fast calls are given up
+PATIENCE = 16  # calls that fast calls left NaN in, until these are given up
 
 
 class NumbaDerivative:
@@ -52,6 +52,7 @@ class NumbaDerivative:
         self.evaluator = Evaluator(f, name, checked_limit(max_memory, name))
         self._call: Callable[..., Any] = self._general
         self._fast_kinds: set[Any] = set()  # of arguments for which there is a fast call, or none
+        self._repeats = 0  # of the evaluator, when a fast call was last made
 
     def __repr__(self) -> str:
         return f"<{self.name} of {name_of(self.function)}>"
@@ -94,30 +95,34 @@ class NumbaDerivative:
     ) -> None:  # fmt: skip
         """Put a fast call for arguments like these first, after they went the general way.
 
-        With defaults they are those that are `given` to the function.  Where one run of a program
-        was not enough, that way is the shorter one from then on.
+        With defaults they are those that are `given` to the function.  Where that had to multiply
+        by strong products, as plain ones gave NaN, so does a second fast call, after the first.
+        If even these go on giving NaN, the general way is the shorter one.
         """
-        if self.evaluator.large or self.evaluator.repeats > PATIENCE:
+        repeated, self._repeats = self.evaluator.repeats > self._repeats, self.evaluator.repeats
+        if self.evaluator.large or self._repeats > PATIENCE:
             self._call = self._general
             return
         constants = given[len(args) :]
         args, given, directions = (
             tuple(map(marshalling.contiguous, part)) for part in (args, given, directions)
         )
-        key = marshalling.type_fingerprint((*args, *directions))
-        if key is None or key in self._fast_kinds or len(self._fast_kinds) >= FAST_CALLS:
+        types_key = marshalling.type_fingerprint((*args, *directions))
+        key = types_key, repeated
+        if types_key is None or key in self._fast_kinds or len(self._fast_kinds) >= FAST_CALLS:
             return
         self._fast_kinds.add(key)
-        request = Request(
-            marshalling.kinds_of(given), chosen, False, chosen if directions else None,
-            strong=False, value=self.with_value,
-        )  # fmt: skip
-        made = fast_call(
-            program_of(self.function, request), self.evaluator.limit, args, constants,
-            checked_argnums(self.argnums, len(args), self.name, self.function), self.single,
-            directions, self._call, self.name,
-        )  # fmt: skip
-        self._call = self._call if made is None else made
+        order = checked_argnums(self.argnums, len(args), self.name, self.function)
+        for strong in (True, False)[not repeated :]:
+            request = Request(
+                marshalling.kinds_of(given), chosen, False, chosen if directions else None,
+                strong=strong, value=self.with_value,
+            )  # fmt: skip
+            made = fast_call(
+                program_of(self.function, request), self.evaluator.limit, args, constants, order,
+                self.single, directions, self._call, self.name,
+            )  # fmt: skip
+            self._call = self._call if made is None else made
 
     @functools.cached_property
     def njit(self) -> Face:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from tapegrad.njit.three_address_code import FLOATS, Unsupported
 
 LARGEST = 1 << 63
 NUMBERS = (float, int, complex, np.generic, np.ndarray)
-_QUICK = frozenset({float, bool, complex, np.float64, np.float32, np.int64})
+_QUICK = frozenset({float, bool, complex, np.float64, np.float32, np.int64, NoneType})
 Array = np.ndarray[Any, Any]
 
 

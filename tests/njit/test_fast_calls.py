@@ -228,7 +228,29 @@ def test_masked_infinities_have_no_effect(general_calls):
     for _ in range(3 * PATIENCE):
         np.testing.assert_array_equal(gradient(np.array([4.0, 1.0])), [0.25, 0.5])
         np.testing.assert_array_equal(gradient(np.array([4.0, 0.0])), [0.25, 0.0])
-    assert gradient._call == gradient._general  # after so many the first run is not tried twice
+    assert len(general_calls) == 2  # the second one made a fast call that multiplies strongly
+
+
+def test_values_and_products_where_plain_ones_give_nan(general_calls):
+    @njit
+    def f(x, scale):
+        return scale[0] * np.sum(np.where(x > 0, np.sqrt(x), 0.0))
+
+    x, v, scale = np.array([4.0, 0.0]), np.ones(2), (2.0,)
+    both, product = tg.value_and_grad(f, (0, 1)), tg.hvp(njit(lambda x: f(x, (2.0,))))
+    for _ in range(3):
+        value, (gradient, (slope,)) = both(x, scale)
+        assert (value, slope) == (4.0, 2.0)
+        np.testing.assert_array_equal(gradient, [0.5, 0.0])
+        np.testing.assert_array_equal(product(x, v), [-0.0625, 0.0])
+    assert len(general_calls) == 2
+
+
+def test_fast_calls_are_given_up_where_a_gradient_is_nan(general_calls):
+    gradient = tg.grad(njit(lambda x: x * math.nan))
+    for _ in range(3 * PATIENCE):
+        assert math.isnan(gradient(1.0))
+    assert gradient._call == gradient._general
 
 
 def test_defaults_after_one_that_is_none(general_calls):
@@ -243,6 +265,19 @@ def test_defaults_after_one_that_is_none(general_calls):
     assert len(general_calls) == 2
     assert tg.jit(tg.grad(lambda x: f(x)))(tg.tensor(3.0)).item() == -24.0
     assert njit(lambda x: slope.njit(x))(3.0) == (-36.0, -24.0)
+
+
+def test_none_among_the_arguments(general_calls):
+    @njit
+    def f(x, scale, offset=None):
+        return x * x * (1.0 if scale is None else scale) + (0.0 if offset is None else offset)
+
+    both = tg.value_and_grad(f)
+    calls = [(3.0, None), (3.0, None, None), (3.0, 2.0, None), (3.0, None, 1.0), (3.0, 0.0, 0.0)]
+    expected = [(9.0, 6.0), (9.0, 6.0), (18.0, 12.0), (10.0, 6.0), (0.0, 0.0)]
+    for _ in range(2):
+        assert [both(*args) for args in calls] == expected
+    assert len(general_calls) == len(calls)
 
 
 def test_too_little_memory_is_an_error():
