@@ -85,7 +85,9 @@ class Face:
             *own, **{name: places[name] for name in named}
         )
         bound.apply_defaults()
-        every = [*bound.args, *(places[name] for name in names[count:])]
+        # Defaults are constants here, in the order of elements of which `kind_of` speaks.
+        every = [x if isinstance(x, _Place) else marshalling.contiguous(x) for x in bound.args]
+        every += [places[name] for name in names[count:]]
         known = dict(zip(places.values(), kinds))
         made = derivative.nopython(
             tuple([known[x] if isinstance(x, _Place) else marshalling.kind_of(x) for x in every])

@@ -137,6 +137,24 @@ def test_defaults_may_be_left_out():
     np.testing.assert_array_equal(fourth, product(x, 3.0 * x))
 
 
+SPREAD, TURNED = np.arange(6.0)[::2], np.asfortranarray(np.arange(6.0).reshape(2, 3))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        njit(lambda x, weights=SPREAD: x * x * (weights[1] + 10.0 * weights[2])),
+        njit(lambda x, weights=TURNED: x * x * (weights[0, 1] + 10.0 * weights[1, 2])),
+        njit(lambda x, weights=(2.0, SPREAD): x * x * weights[0] * weights[1][2]),
+    ],
+    ids=["step", "order", "tuple"],
+)
+def test_defaults_that_are_in_another_order(f):
+    both, product = tg.value_and_grad(f), tg.hvp(f)
+    assert njit(lambda x: both.njit(x))(3.0) == both(3.0) == (f(3.0), 2.0 * f(3.0) / 3.0)
+    assert njit(lambda x, v: product.njit(x, v))(3.0, 0.5) == product(3.0, 0.5) == f(3.0) / 9.0
+
+
 def test_refusals_are_typing_errors():
     @njit
     def lists(x):
