@@ -107,6 +107,17 @@ def last_one_of_a_heap(x):
     return heap[0][0] * len(heap)
 
 
+@case(A1, np.array([5, 3, 6, 1, 4, 0, 2]))
+def heaps_without_a_float(x, ranks):
+    heap, s = [(np.int64(9), np.int64(0))], 0.0
+    for k, rank in enumerate(ranks):
+        heapq.heappush(heap, (rank, k))
+    while len(heap) > 1:
+        rank, k = heapq.heappop(heap)
+        s = (s + x[k]) * x[rank]
+    return s
+
+
 @case(A1, 0.7)
 def rows_that_are_sorted(x, t):
     rows = [(k % 3, v * t, k > 4) for k, v in enumerate(x)]
@@ -169,6 +180,29 @@ def test_equal_elements_leave_a_heap_in_the_order_of_heapq():
     for k in range(len(x)):
         expected[heapq.heappop(heap).place] = k
     np.testing.assert_array_equal(tg.grad(weighted)(x), expected)
+
+
+@njit
+def pushed(heap, x, k):
+    heapq.heappush(heap, (x, k))
+
+
+def test_heaps_that_a_function_is_given_are_refused():
+    @njit
+    def hands_on(x):
+        heap = [(x, 1)]
+        pushed(heap, x * x, 2)
+        return heap[0][0]
+
+    match = r"`hands_on`, line .*: a list of Tuple\(float64, int64\): hold these in arrays"
+    with pytest.raises(NotImplementedError, match=match):
+        tg.grad(hands_on)(0.5)
+
+
+def test_heaps_that_are_left_to_numba_give_the_same_each_time():
+    f = next(f for f, _, _ in CASES if f.__name__ == "heaps_without_a_float")
+    ranks = np.array([5, 3, 6, 1, 4, 0, 2])
+    np.testing.assert_allclose(tg.jacobian(f)(A1, ranks), tg.grad(f)(A1, ranks), rtol=1e-14)
 
 
 def test_an_empty_heap_raises():

@@ -11,8 +11,11 @@ from tapegrad.njit.numba_front.components import is_opaque
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, ir, types
 from tapegrad.njit.numba_front.typed_ir import TypedFunction
 
-# Methods that change a list: what calls one may get no tuple in its place.
-_CHANGING = {"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"}
+# What changes a list, methods and functions of `heapq`: what calls one may get no tuple for it.
+_CHANGING = {
+    "append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort",
+    "heapify", "heappop", "heappush", "heappushpop", "heapreplace",
+}  # fmt: skip
 
 
 def constant_lists(typed: TypedFunction) -> dict[str, NumbaType]:
@@ -21,7 +24,7 @@ def constant_lists(typed: TypedFunction) -> dict[str, NumbaType]:
 
 
 def only_reads_lists(f: Dispatcher) -> bool:
-    """Whether a function calls no method that changes a list."""
+    """Whether a function calls nothing that changes a list."""
     return _CHANGING.isdisjoint(f.py_func.__code__.co_names)
 
 

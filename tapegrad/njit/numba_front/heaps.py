@@ -6,11 +6,13 @@ import heapq
 from typing import Any
 
 from tapegrad.njit.numba_front.array_library import Function, defined
+from tapegrad.njit.numba_front.components import is_opaque
 from tapegrad.njit.numba_front.growing_lists import GROWING_HEAPS, HEAP_FUNCTIONS
 from tapegrad.njit.numba_front.lists import Lists, width_of
 from tapegrad.njit.numba_front.objects import NumbaIR, NumbaType, types
 from tapegrad.njit.numba_front.order_library import by_rows, with_order
 from tapegrad.njit.numba_front.writer import ZERO, Found
+from tapegrad.njit.three_address_code import Unsupported
 
 # The row `v` goes up from `pos`, no further than to `top`.  Where rows are equal, here and below
 # the same ones move as in `heapq`, so that what they were computed from is the same.
@@ -57,6 +59,8 @@ class Heaps(Lists):
         if heap is None or not isinstance(self.type(heap), types.List):
             return super().builtin(key, e, t, target)
         kind, name = self.type(heap), key.__name__
+        if is_opaque(kind):
+            raise Unsupported(f"`{name}` of {kind}: hold these in arrays, or in a tuple")
         pointer, count = self.names(heap)
         if key in GROWING_HEAPS:
             self.require_growth(heap, name)

@@ -5,6 +5,7 @@ What such a statement computes has no derivative here.  It runs once, in the for
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 from typing import Any
 
@@ -209,6 +210,8 @@ class Outlining(Heaps):
         module = getattr(key, "__module__", None) or ""
         if module in _PURE or module.startswith("numba.typed"):
             return False, False
+        if module == heapq.heappush.__module__:
+            return True, False
         if not module.startswith("numpy") or "random" in module:
             return True, True
         into = isinstance(key, np.ufunc) and len(value.args) > key.nin
