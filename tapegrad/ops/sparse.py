@@ -17,12 +17,20 @@ from tapegrad.tape.shape_table import Shape
 
 
 class Pattern:
-    """Where the elements of a matrix stand: row by row, or column by column (`by_column`)."""
+    """Where the elements of a matrix stand: row by row, or column by column (`by_column`).
 
-    __slots__ = ("_factors", "_held", "_other", "by_column", "indices", "indptr", "shape")
+    Systems are solved by the LU factors, or by a `solver`, which has that of the adjoint system as
+    `transposed`.
+    """
 
-    def __init__(self, indices: Any, indptr: Any, shape: Shape, *, by_column: bool = False) -> None:
+    __slots__ = ("_factors", "_held", "_other", "by_column", "indices", "indptr", "shape", "solver")
+
+    def __init__(
+        self, indices: Any, indptr: Any, shape: Shape, *, by_column: bool = False,
+        solver: Any = None,
+    ) -> None:  # fmt: skip
         self.indices, self.indptr, self.shape, self.by_column = indices, indptr, shape, by_column
+        self.solver = solver
         self._other: Pattern | None = None
         self._held: tuple[Any, Any] = None, None  # an array of elements, and SciPy's matrix of them
         self._factors: list[Any] = []  # of the last matrix, shared with the transposed pattern
@@ -32,7 +40,10 @@ class Pattern:
         """That of the transposed matrix."""
         if self._other is None:
             shape = self.shape[::-1]
-            other = Pattern(self.indices, self.indptr, shape, by_column=not self.by_column)
+            other = Pattern(
+                self.indices, self.indptr, shape, by_column=not self.by_column,
+                solver=self.solver and self.solver.transposed,
+            )  # fmt: skip
             other._other, other._factors, self._other = self, self._factors, other
         return self._other
 
@@ -58,6 +69,8 @@ class Pattern:
 
     def solved(self, values: Any, b: Any) -> Any:
         """The solution of the system; the last matrix's factors serve its adjoint, too."""
+        if self.solver is not None:
+            return self.solver(self.matrix(values), b)
         import scipy.sparse.linalg
 
         matrix: Any

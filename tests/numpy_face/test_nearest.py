@@ -62,35 +62,6 @@ INSTEAD = {
             tg.scipy.linalg.sqrtm((A - 8 * t[0] * np.eye(2)) @ (A - 8 * t[0] * np.eye(2)))
         ),
     ),
-    "scipy.stats.zscore": (scipy.stats.zscore, lambda t: (t - np.mean(t)) / np.std(t)),
-    "scipy.stats.pearsonr": (
-        lambda t: scipy.stats.pearsonr(t, KNOTS)[0], lambda t: np.corrcoef(t, KNOTS)[0, 1],
-    ),
-    "scipy.stats.sem": (scipy.stats.sem, lambda t: np.std(t, ddof=1) / np.sqrt(t.size)),
-    "scipy.stats.variation": (scipy.stats.variation, lambda t: np.std(t) / np.mean(t)),
-    "scipy.stats.skew": (
-        scipy.stats.skew, lambda t: np.mean((t - np.mean(t)) ** 3) / np.std(t) ** 3,
-    ),
-    "scipy.stats.kurtosis": (
-        scipy.stats.kurtosis, lambda t: np.mean((t - np.mean(t)) ** 4) / np.var(t) ** 2 - 3,
-    ),
-    "scipy.stats.moment": (
-        lambda t: scipy.stats.moment(t, 3), lambda t: np.mean((t - np.mean(t)) ** 3),
-    ),
-    "scipy.stats.gmean": (scipy.stats.gmean, lambda t: np.exp(np.mean(np.log(t)))),
-    "scipy.stats.hmean": (scipy.stats.hmean, lambda t: 1 / np.mean(1 / t)),
-    "scipy.stats.iqr": (
-        scipy.stats.iqr, lambda t: np.diff(np.quantile(t, [0.25, 0.75]))[0],
-    ),
-    "scipy.stats.entropy": (
-        scipy.stats.entropy, lambda t: np.sum(scipy.special.entr(t / np.sum(t))),
-    ),
-    "scipy.stats.gaussian_kde": (
-        lambda t: scipy.stats.gaussian_kde(t)(KNOTS),
-        lambda t: np.mean(
-            tg.scipy.stats.norm.pdf(KNOTS[:, None], t, np.std(t, ddof=1) * 4.0**-0.2), 1
-        ),
-    ),
     "scipy.linalg.eigh_tridiagonal": (
         lambda t: scipy.linalg.eigh_tridiagonal(t, np.ones(3))[0],
         lambda t: np.linalg.eigh(np.diag(t) + np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1))[0],
@@ -101,7 +72,7 @@ INSTEAD = {
     ),
     "scipy.sparse.linalg.cg": (
         lambda t: scipy.sparse.linalg.cg(SPARSE, t[:2], rtol=1e-13)[0],
-        lambda t: tg.scipy.sparse.linalg.spsolve(SPARSE, t[:2]),
+        lambda t: tg.scipy.sparse.linalg.cg(SPARSE, t[:2], rtol=1e-13)[0],
     ),
     "scipy.special.huber": (
         lambda t: special.huber(0.4, t),

@@ -11,9 +11,19 @@ from typing import Any as _Any
 from tapegrad.functions import sparse as _sparse
 from tapegrad.scipy.either import for_tensors as _for_tensors
 from tapegrad.scipy.either import theirs as _theirs
+from tapegrad.scipy.sparse.iterative_solvers import krylov as _krylov
 from tapegrad.tensor import Tensor
 
-__all__ = ["spsolve"]
+__all__ = ["bicg", "bicgstab", "cg", "cgs", "gmres", "lgmres", "minres", "spsolve", "tfqmr"]
+
+cg = _krylov("cg", "conjugate gradients, `A` being positive definite")
+cgs = _krylov("cgs", "conjugate gradients squared")
+bicg = _krylov("bicg", "biconjugate gradients")
+bicgstab = _krylov("bicgstab", "stabilized biconjugate gradients")
+gmres = _krylov("gmres", "the generalized minimal residual method")
+lgmres = _krylov("lgmres", "the generalized minimal residual method with loose restarts")
+minres = _krylov("minres", "the minimal residual method, `A` being symmetric")
+tfqmr = _krylov("tfqmr", "the transpose-free quasi-minimal residual method")
 
 
 @_for_tensors("scipy.sparse.linalg")

@@ -1,6 +1,7 @@
-"""`scipy.stats` for Tensors: distributions, whose functions are differentiable in all arguments.
+"""`scipy.stats` for Tensors: distributions, statistics of samples, and tests.
 
-Each takes what SciPy's takes: parameters of shape, then `loc` and `scale`, by place or by name.
+The functions of distributions are differentiable in all arguments.  They take what SciPy's take:
+parameters of shape, then `loc` and `scale`, by place or by name.
 
 >>> import numpy as np, tapegrad as tg
 >>> x = np.array([0.5, 1.5, 4.0])
@@ -41,13 +42,37 @@ from tapegrad.scipy.stats.continuous import (
     weibull_min,
 )
 from tapegrad.scipy.stats.discrete import bernoulli, betabinom, binom, geom, nbinom, poisson
+from tapegrad.scipy.stats.hypothesis_tests import (
+    linregress,
+    pearsonr,
+    ttest_1samp,
+    ttest_ind,
+    ttest_rel,
+)
+from tapegrad.scipy.stats.kernel_density import gaussian_kde
 from tapegrad.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal
+from tapegrad.scipy.stats.sample_statistics import (
+    entropy,
+    gmean,
+    hmean,
+    iqr,
+    kurtosis,
+    moment,
+    sem,
+    skew,
+    variation,
+    zmap,
+    zscore,
+)
 
 __all__ = [
-    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "f", "gamma",
-    "gennorm", "geom", "gumbel_l", "gumbel_r", "halfcauchy", "halfnorm", "invgamma", "laplace",
-    "logistic", "lognorm", "multinomial", "multivariate_normal", "nbinom", "norm", "pareto",
-    "poisson", "rayleigh", "skewnorm", "t", "truncnorm", "uniform", "vonmises", "weibull_min",
+    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "entropy",
+    "expon", "f", "gamma", "gaussian_kde", "gennorm", "geom", "gmean", "gumbel_l", "gumbel_r",
+    "halfcauchy", "halfnorm", "hmean", "invgamma", "iqr", "kurtosis", "laplace", "linregress",
+    "logistic", "lognorm", "moment", "multinomial", "multivariate_normal", "nbinom", "norm",
+    "pareto", "pearsonr", "poisson", "rayleigh", "sem", "skew", "skewnorm", "t", "truncnorm",
+    "ttest_1samp", "ttest_ind", "ttest_rel", "uniform", "variation", "vonmises", "weibull_min",
+    "zmap", "zscore",
 ]  # fmt: skip
 
 
