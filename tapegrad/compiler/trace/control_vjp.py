@@ -40,6 +40,8 @@ def pull_branch(sweep: Sweep, trace: Trace, position: int, g: Bundle, wanted: Wa
     node = trace.nodes[position]
     args = node.args[1:]
     targets = [k for k, a in enumerate(args) if _floating(trace, a) and wanted(a)]
+    if not targets:  # the condition alone depends on what is differentiated in
+        return []
     weights = {k: _sum(terms) for k, terms in g.parts.items()}
 
     def swept_arm(arm: Sub) -> Callable[[Leaves], Leaves]:

@@ -45,10 +45,10 @@ class EscapeCheck:
 
     def take(self, t: Tensor) -> None:
         """Note a Tensor that is about to become a Traced one."""
-        if not self._is_ours(t):
+        if not self.is_ours(t):
             self._taken.append(_Taken(t, t._a, t._s))
 
-    def _is_ours(self, t: Tensor) -> bool:
+    def is_ours(self, t: Tensor) -> bool:
         """Whether a Tensor, or that of which it is a view, was made while tracing."""
         base = t._base
         found = self._born.get(id(t if base is None else base))
@@ -81,7 +81,7 @@ class EscapeCheck:
     def _changed(self, captured: tuple[tuple[Tensor, int], ...]) -> bool:
         return any(_kept(taken) for taken in self._taken) or any(
             versions.changed(versions.root(pair[0]._a)) > self._since
-            and not self._is_ours(pair[0])
+            and not self.is_ours(pair[0])
             and _kept(pair)
             for pair in captured
         )

@@ -433,7 +433,7 @@ class Traced(Lifted):
 
     @classmethod
     def promote(cls, target: Tensor, at: Level) -> None:
-        """Make an untraced Tensor, created inside the function, a Traced one."""
+        """Make an untraced Tensor, created inside the function, a Traced one; a view's base, too."""
         assert isinstance(at, Trace)
         at = at.redirect or at
         if isinstance(target, Traced) and at.owner is not None:
@@ -442,8 +442,16 @@ class Traced(Lifted):
                 raise outside(at.owner.name)
             lift.cell.move(at)  # made within the function, from what lies outside
             return
-        if isinstance(target, Lifted) or target._pos or target._is_view():
+        if isinstance(target, Lifted) or target._pos:
             raise Untraceable
+        base = target._base
+        if base is not None:
+            if type(base) is Tensor and at.outsiders.is_ours(target):
+                cls.promote(base, at)
+            place(target)  # a Traced one, if its base is
+            if type(target) is not Traced:
+                raise Untraceable
+            return
         at.outsiders.take(target)
         position = at.constant(target._a)
         abstract = filler(target._a.shape, target._a.dtype).view(AbstractArray)

@@ -29,6 +29,7 @@ from tapegrad.transforms.reverse import vjp
 
 Operator = Callable[[Any], Any]
 ORDERS = 2  # of derivatives in what an operator reads, and more under transforms of transforms
+RESTARTS = 3  # of a method that broke down, as it does for many a unit vector
 ONCE = ("x0", "callback", "callback_type", "show", "outer_v")  # not of the adjoint system
 
 
@@ -59,6 +60,8 @@ class Solver:
             return found.astype(b.dtype, copy=False)
         size = np.linalg.norm(b) or 1.0  # of length 1, as methods take tiny numbers for a breakdown
         found, info = method(matrix, b / size, **self.how)
+        for _ in range(RESTARTS if info < 0 else 0):
+            found, info = method(matrix, b / size, **{**self.how, "x0": found})
         if info and not self._near(matrix, found, b / size):
             warnings.warn(
                 f"`scipy.sparse.linalg.{self.name}`: a system of a derivative, or under a "

@@ -129,7 +129,7 @@ def ttest_1samp(
 
     >>> import tapegrad as tg
     >>> tg.scipy.stats.ttest_1samp(tg.tensor([1.0, 3.0]), 1.0).statistic
-    tensor(1.0000)
+    tensor(1.)
     """
     t, axis, n = samples(a, axis, nan_policy, "ttest_1samp")
     mean, error = np.mean(t, axis, keepdims=True), np.std(t, axis, ddof=1, keepdims=True) / n**0.5
@@ -147,7 +147,7 @@ def ttest_rel(
 
     >>> import tapegrad as tg
     >>> tg.scipy.stats.ttest_rel(tg.tensor([2.0, 6.0]), [1.0, 3.0]).statistic
-    tensor(2.0000)
+    tensor(2.)
     """
     pairs = floating(tensor(a)) - floating(tensor(b))
     return ttest_1samp(pairs, 0.0, axis, nan_policy, alternative, keepdims=keepdims)

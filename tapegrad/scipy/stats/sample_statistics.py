@@ -128,7 +128,7 @@ def sem(
 
     >>> import tapegrad as tg
     >>> tg.scipy.stats.sem(tg.tensor([1.0, 3.0]))
-    tensor(1.0000)
+    tensor(1.)
     """
     t, axis, n = samples(a, axis, nan_policy, "sem")
     return np.std(t, axis, ddof=ddof, keepdims=keepdims) / n**0.5
@@ -150,8 +150,8 @@ def variation(
 
 
 def _average(t: Any, axis: int, weights: Any, keepdims: bool) -> Any:
-    return np.average(t, axis, tensor(weights) if isinstance(weights, list) else weights,
-                      keepdims=keepdims)  # fmt: skip
+    how: dict[str, Any] = {"keepdims": keepdims, "weights": weights}
+    return np.average(t, axis, **how)
 
 
 @_own
@@ -188,7 +188,7 @@ def hmean(
 
 @_own
 def iqr(
-    x: Any, axis: Any = None, rng: tuple[float, float] = (25, 75), scale: float = 1.0,
+    x: Any, axis: Any = None, rng: tuple[float, float] = (25, 75), scale: Any = 1.0,
     nan_policy: str = "propagate", interpolation: str = "linear", keepdims: bool = False,
 ) -> Any:  # fmt: skip
     """The range between two percentiles: of the middle half of the numbers.

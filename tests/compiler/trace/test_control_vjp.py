@@ -411,3 +411,10 @@ def test_a_function_that_changes_what_was_made_within(sign):
 
     x = X * sign * 0.2
     compare(tg.grad(f), x, want=tg.grad(reference)(x))
+
+
+def test_a_branch_whose_gradient_depends_on_the_condition_alone():
+    f = lambda x: tg.cond(x[0] > 0, lambda x: x[0] * 2.0, lambda x: x[1], x)
+    x = np.array([1.0, 2.0])
+    assert np.array_equal(tg.jit(tg.hessian(f))(x), np.zeros((2, 2)))
+    assert tg.jit(tg.grad(f))(-x).tolist() == [0.0, 1.0]

@@ -66,3 +66,56 @@ def test_a_guard_of_a_whole_number_leaves_open_what_is_cut_off():
     with pytest.raises(RuntimeError, match="would lose"):
         tg.jit(tg.grad(lambda x: x * int(x)))(2.5)
     assert tg.jit(lambda k: k * int(k))(np.int64(3)) == 9
+
+
+def of_slices(x):
+    y = tg.zeros(3, 3)
+    for i in range(2):
+        y[i : i + 2, i : i + 2] += x[i]
+    diagonal, corner = y.diagonal(), y[:2][:, 1:]
+    diagonal *= x
+    corner -= x[:2]
+    return tg.sum(y**2) + diagonal[1] * corner[0, 0]
+
+
+def of_a_result(x):
+    y = np.zeros_like(x)
+    y[1:] += x[:-1] ** 2
+    rest = y[1:]
+    y[0] = x[2]
+    rest *= x[0]
+    return np.sum(y * np.arange(3.0)) + rest[0]
+
+
+def in_a_loop(x):
+    def step(i, c):
+        y = tg.zeros(3)
+        y[1:] += c * x[i]
+        return tg.sum(y)
+
+    return tg.fori_loop(0, 3, step, x[0])
+
+
+@pytest.mark.parametrize("f", [of_slices, of_a_result, in_a_loop])
+def test_views_of_tensors_made_inside_are_written_into(f):
+    """Once, by a program: a trace that ends in Python is made again by each call."""
+    x = np.array([0.5, -1.0, 2.0])
+    for g in (f, tg.grad(f), tg.hessian(f)):
+        compiled = tg.jit(g)
+        np.testing.assert_allclose(compiled(x), g(x), rtol=1e-12)
+        np.testing.assert_allclose(compiled(2 * x), g(2 * x), rtol=1e-12)
+        assert compiled.cache_info().traces == 1
+    slopes = tg.vmap(tg.grad(f))
+    np.testing.assert_allclose(tg.jit(slopes)(np.stack([x, -x]))[1], tg.grad(f)(-x), rtol=1e-12)
+
+
+def test_a_view_of_a_tensor_from_outside_is_written_into_in_python():
+    y = tg.zeros(3)
+
+    def f(x):
+        y[1:] += x
+        return tg.sum(y)
+
+    compiled = tg.jit(f)
+    assert [compiled(tg.tensor(1.0)).item() for _ in range(2)] == [2.0, 4.0]
+    assert y.tolist() == [0.0, 2.0, 2.0]
