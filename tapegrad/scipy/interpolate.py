@@ -15,10 +15,7 @@ import numpy as _np
 
 from tapegrad.functions import arithmetic as _ar
 from tapegrad.functions import elementwise as _ew
-from tapegrad.functions.arguments import one_dim as _one_dim
-from tapegrad.functions.contractions import tensordot as _tensordot
 from tapegrad.functions.indexing import getitem as _getitem
-from tapegrad.functions.shapes import movedim as _movedim
 from tapegrad.functions.shapes import reshape as _reshape
 from tapegrad.numpy_face.common import floating as _floating
 from tapegrad.numpy_face.common import tensor as _tensor
@@ -26,80 +23,20 @@ from tapegrad.numpy_face.mapped import varies as _varies
 from tapegrad.numpy_face.order import searchsorted_ as _searchsorted
 from tapegrad.scipy.either import among as _among
 from tapegrad.scipy.either import theirs as _theirs
-from tapegrad.tensor import Tensor
+from tapegrad.scipy.piecewise_polynomials import (
+    Akima1DInterpolator,
+    BSpline,
+    CubicHermiteSpline,
+    CubicSpline,
+    PchipInterpolator,
+    PPoly,
+    make_interp_spline,
+)
 
-__all__ = ["CubicSpline", "RegularGridInterpolator"]
-
-
-class CubicSpline:
-    """A piecewise cubic polynomial through values at given points; see SciPy's.
-
-    It is called with Tensors or arrays, and is linear in the values, which may be a Tensor.
-
-    >>> import tapegrad as tg
-    >>> y = tg.tensor([0.0, 1.0, 4.0], requires_grad=True)
-    >>> tg.scipy.interpolate.CubicSpline([0.0, 1.0, 2.0], y)(1.5).item()
-    2.25
-    """
-
-    def __init__(
-        self, x: _Any, y: _Any, axis: int = 0, bc_type: _Any = "not-a-knot",
-        extrapolate: _Any = None,
-    ) -> None:  # fmt: skip
-        spline = _theirs("scipy.interpolate", "CubicSpline")
-        if _among(x):
-            raise TypeError(
-                "`scipy.interpolate.CubicSpline`: the points are not differentiated, got a Tensor: "
-                "give an array"
-            )
-        self.x = _np.asarray(x, float)
-        self.axis = _one_dim(axis, _np.ndim(y), "scipy.interpolate.CubicSpline")
-        periodic = isinstance(bc_type, str) and bc_type == "periodic"
-        usual = "periodic" if periodic else True
-        self.extrapolate = usual if extrapolate is None else extrapolate
-        if not _among(y):
-            self.c = spline(self.x, y, axis, bc_type, extrapolate).c
-            return
-        rows = _movedim(_floating(_tensor(y)), self.axis, 0)
-        unit, at_rest = _np.eye(self.x.size), bc_type
-        if periodic:  # whose last value is the first one
-            unit, rows = _np.vstack([unit[:-1], unit[:1]])[:, :-1], rows[:-1]
-        elif not isinstance(bc_type, str):
-            at_rest = tuple(
-                end if isinstance(end, str) else (end[0], _np.zeros(self.x.size)) for end in bc_type
-            )
-        self.c = _tensordot(_tensor(spline(self.x, unit, 0, at_rest).c), rows, 1)
-        if at_rest is not bc_type:
-            self.c = self.c + spline(self.x, _np.zeros(rows._a.shape), 0, bc_type).c
-
-    def __call__(self, x: _Any, nu: int = 0, extrapolate: _Any = None) -> _Any:
-        """The values, or derivatives of the order `nu`, at some places."""
-        extrapolate = self.extrapolate if extrapolate is None else extrapolate
-        if not _among((x, self.c)):
-            own = _theirs("scipy.interpolate", "PPoly")(self.c, self.x, axis=0)
-            found = own(x, nu, extrapolate)
-            return _np.moveaxis(found, range(_np.ndim(x)), self._places(_np.ndim(x)))
-        t = _floating(_tensor(x))
-        low, high = self.x[0], self.x[-1]
-        if extrapolate == "periodic":
-            t = low + _ew.remainder(t - low, high - low)
-        piece = _ar.clamp(_ar.sub(_searchsorted(self.x, t, "right"), 1), 0, self.x.size - 2)
-        c, rest = _tensor(self.c), self.c.ndim - 2
-        shape = (*t._a.shape, *(1,) * rest)
-        step = _reshape(t - _getitem(_tensor(self.x), (piece,)), shape)
-        found = 0.0
-        for k in range(4 - nu):  # by Horner's rule, the highest power first
-            factor = float(_np.prod(_np.arange(4 - k - nu, 4 - k)))
-            found = found * step + factor * _getitem(c[k], (piece,))
-        if not isinstance(found, Tensor):  # the fourth derivative
-            found = _ew.mul(step, 0.0) + _ew.mul(_getitem(c[0], (piece,)), 0.0)
-        if not extrapolate:
-            beyond = _reshape(_ew.logical_or(_ew.lt(t, low), _ew.gt(t, high)), shape)
-            found = _ar.where(beyond, _np.nan, found)
-        return _movedim(found, tuple(range(t._a.ndim)), self._places(t._a.ndim))
-
-    def _places(self, ndim: int) -> tuple[int, ...]:
-        return tuple(range(self.axis, self.axis + ndim))
+__all__ = [
+    "Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "CubicSpline", "PPoly",
+    "PchipInterpolator", "RegularGridInterpolator", "make_interp_spline",
+]  # fmt: skip
 
 
 class RegularGridInterpolator:

@@ -53,6 +53,59 @@ def test_splines_along_an_axis_and_beyond_their_ends():
     assert np.isnan(cut.numpy()).tolist() == [True, False, True]
 
 
+CURVES = rng.standard_normal((4, 5))
+FLAT = np.array([0.3, 0.3, 1.0, 0.2, -0.4, 0.5])
+OUTLINES = {
+    "pchip": lambda lib, y: lib.PchipInterpolator(X, y),
+    "pchip of two": lambda lib, y: lib.PchipInterpolator(X[:2], y[:2]),
+    "akima": lambda lib, y: lib.Akima1DInterpolator(X, y, extrapolate=True),
+    "makima": lambda lib, y: lib.Akima1DInterpolator(X, y, method="makima", extrapolate=True),
+    "akima of two": lambda lib, y: lib.Akima1DInterpolator(X[:2], y[:2], extrapolate=True),
+    "hermite": lambda lib, y: lib.CubicHermiteSpline(X, y, y[::-1] ** 2),
+    "cubic": lambda lib, y: lib.CubicSpline(X, y, bc_type="natural"),
+    "linear spline": lambda lib, y: lib.make_interp_spline(X, y, k=1),
+    "quintic spline": lambda lib, y: lib.make_interp_spline(X, y, k=5),
+    "natural spline": lambda lib, y: lib.make_interp_spline(X, y, bc_type="natural"),
+    "knots": lambda lib, y: lib.BSpline(np.linspace(0.0, 5.0, 9), y, 2),
+    "repeated knots": lambda lib, y: lib.BSpline([0, 0, 0, 1.5, 1.5, 2, 4, 4, 4], y, 2),
+}
+
+
+@pytest.mark.parametrize("name", OUTLINES)
+def test_curves_in_places_and_values(name):
+    make = OUTLINES[name]
+    for y in (Y, FLAT):
+        same("interpolate", lambda lib, x, y: make(lib, y)(x), AT, y, orders=2 * (y is Y))
+    alike_in_transforms("interpolate", lambda lib, x, y: make(lib, y)(x), AT, Y)
+    same("interpolate", lambda lib, x: make(lib, FLAT)(x, 1), BEYOND)
+    ends = (X[1] + 0.1, X[3])
+    for about in (
+        lambda lib, x, y: make(lib, y).derivative()(x),
+        lambda lib, x, y: make(lib, y).antiderivative()(x),
+        lambda lib, x, y: make(lib, y).integrate(*ends) + x[0, 0],
+    ):
+        same("interpolate", about, AT, Y, orders=1)
+    same("interpolate", lambda lib, a, b: make(lib, Y).integrate(a, b), *ends, orders=1)
+
+
+@pytest.mark.parametrize("name", ["PchipInterpolator", "Akima1DInterpolator", "make_interp_spline"])
+def test_curves_along_an_axis(name):
+    same("interpolate", lambda lib, x, y: getattr(lib, name)(X, y, axis=1)(x), AT, ROWS, orders=1)
+
+
+def test_polynomials_between_breakpoints():
+    holds(lambda lib, x, c: lib.PPoly(c, X)(x), AT, CURVES)
+    same("interpolate", lambda lib, c: lib.PPoly(c, X, axis=1)(AT), np.stack([CURVES, -CURVES]))
+    for times in (1, 2):
+        holds(lambda lib, x, c: lib.PPoly(c, X).antiderivative(times)(x), AT, CURVES)  # noqa: B023
+        holds(lambda lib, x, c: lib.PPoly(c, X).derivative(times)(x), AT, CURVES)  # noqa: B023
+    same("interpolate", lambda lib, c: lib.PPoly(c, X).derivative(5)(AT), CURVES, orders=0)
+    around = lambda lib, b, c: lib.PPoly(c, X, "periodic").integrate(X[0] - 1.3, b)
+    same("interpolate", around, X[-1] + 9.0, CURVES, orders=1)
+    cut = tg.scipy.interpolate.Akima1DInterpolator(X, tg.tensor(Y))(BEYOND)
+    assert np.isnan(cut.numpy()).tolist() == [True, False, True]
+
+
 def on_grid(lib, places, values=VALUES, axes=2, **how):
     return lib.RegularGridInterpolator(GRID[:axes], values, **how)(places)
 
@@ -75,7 +128,13 @@ def test_of_arrays_alone_they_are_scipys_numbers():
     assert type(spline(AT)) is np.ndarray
     np.testing.assert_array_equal(spline(AT), wanted)
     assert type(on_grid(tg.scipy.interpolate, PLACES)) is np.ndarray
-    assert tg.scipy.interpolate.BSpline is scipy.interpolate.BSpline
+    for one in (
+        lambda lib: lib.make_interp_spline(X, Y, k=2)(AT), lambda lib: lib.BSpline(X, Y[:3], 2)(AT),
+        lambda lib: lib.PchipInterpolator(X, ROWS, 1)(AT), lambda lib: lib.PPoly(CURVES, X)(AT, 1),
+    ):  # fmt: skip
+        assert type(one(tg.scipy.interpolate)) is np.ndarray
+        np.testing.assert_array_equal(one(tg.scipy.interpolate), one(scipy.interpolate))
+    assert tg.scipy.interpolate.lagrange is scipy.interpolate.lagrange
 
 
 def test_what_is_not_there_is_refused():
@@ -83,6 +142,9 @@ def test_what_is_not_there_is_refused():
     outside = PLACES + 9.0
     for call, error, words in [
         (lambda: lib.CubicSpline(t, Y), TypeError, "points are not differentiated"),
+        (lambda: lib.PchipInterpolator(t, Y), TypeError, "`scipy.interpolate.PchipInterpolator`: "),
+        (lambda: lib.Akima1DInterpolator(X, t, method="x"), ValueError, "'makima', got 'x'"),
+        (lambda: lib.make_interp_spline(X, t, bc_type=[1]), TypeError, "see `CubicSpline`"),
         (lambda: lib.RegularGridInterpolator(GRID, VALUES, "cubic"), TypeError, "got 'cubic'"),
         (lambda: lib.RegularGridInterpolator(GRID, t), ValueError, "of them for the shape"),
         (lambda: on_grid(lib, t), ValueError, "2 coordinates"),

@@ -433,7 +433,7 @@ class Traced(Lifted):
 
     @classmethod
     def promote(cls, target: Tensor, at: Level) -> None:
-        """Make an untraced Tensor, created inside the function, a Traced one; a view's base, too."""
+        """Make an untraced Tensor, created inside the function, and its base, a Traced one."""
         assert isinstance(at, Trace)
         at = at.redirect or at
         if isinstance(target, Traced) and at.owner is not None:
