@@ -76,11 +76,12 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
     array([[4.]])
     """
     n = np.shape(a)[0]
-    one, adjoint = np.eye(n), np.conj(np.transpose(a))
+    kind = np.result_type(a, q, np.float32)
+    one, adjoint = np.eye(n, dtype=kind), np.conj(np.transpose(a))
     if method is None:
         method = "direct" if n < 10 else "bilinear"
     if method == "direct":
-        equations = np.eye(n * n) - np.kron(a, np.conj(a))
+        equations = np.eye(n * n, dtype=kind) - np.kron(a, np.conj(a))
         return np.reshape(np.linalg.solve(equations, np.reshape(q, -1)), (n, n))
     if method != "bilinear":
         raise ValueError(

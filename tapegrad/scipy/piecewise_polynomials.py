@@ -16,7 +16,6 @@ import numpy as np
 from tapegrad.functions import arithmetic as ar
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import one_dim
-from tapegrad.functions.contractions import tensordot
 from tapegrad.functions.indexing import getitem
 from tapegrad.functions.shapes import movedim, reshape
 from tapegrad.numpy_face.common import floating, tensor
@@ -181,7 +180,7 @@ class CubicSpline(PPoly):
             at_rest = tuple(
                 end if isinstance(end, str) else (end[0], np.zeros(self.x.size)) for end in bc_type
             )
-        self.c = tensordot(tensor(spline(self.x, unit, 0, at_rest).c), rows, 1)
+        self.c = np.tensordot(spline(self.x, unit, 0, at_rest).c, rows, 1)
         if at_rest is not bc_type:
             self.c = self.c + spline(self.x, np.zeros(rows._a.shape), 0, bc_type).c
 
@@ -387,5 +386,5 @@ def make_interp_spline(
         )
     unit = make(at, np.eye(at.size), k, t, bc_type)
     rows = movedim(floating(tensor(y)), axis, 0)
-    c = tensordot(tensor(unit.c), rows, 1)
-    return BSpline(unit.t, movedim(c, 0, axis), unit.k, axis=axis)
+    c = np.tensordot(unit.c, rows, 1)
+    return BSpline(unit.t, np.moveaxis(c, 0, axis), unit.k, axis=axis)

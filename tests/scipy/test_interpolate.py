@@ -88,6 +88,16 @@ def test_curves_in_places_and_values(name):
     same("interpolate", lambda lib, a, b: make(lib, Y).integrate(a, b), *ends, orders=1)
 
 
+@pytest.mark.parametrize("name", OUTLINES)
+def test_curves_through_values_in_single_precision(name):
+    y = tg.tensor(Y, dtype=tg.float32, requires_grad=True)
+    found = OUTLINES[name](tg.scipy.interpolate, y)(AT)
+    wanted = OUTLINES[name](scipy.interpolate, Y)(AT)
+    np.testing.assert_allclose(found.detach().numpy(), wanted, rtol=1e-4, atol=1e-5)
+    found.sum().backward()
+    assert y.grad.dtype == tg.float32
+
+
 @pytest.mark.parametrize("name", ["PchipInterpolator", "Akima1DInterpolator", "make_interp_spline"])
 def test_curves_along_an_axis(name):
     same("interpolate", lambda lib, x, y: getattr(lib, name)(X, y, axis=1)(x), AT, ROWS, orders=1)

@@ -279,6 +279,17 @@ def test_under_transforms():
     np.testing.assert_allclose(tg.jvp(f, (G,), (G,))[1], np.sum(slope * G), rtol=1e-12)
 
 
+@pytest.mark.parametrize("method", ["direct", "bilinear"])
+def test_lyapunov_equations_in_single_precision(method):
+    a, q = G.astype(np.float32) / 9, P.astype(np.float32)
+    solve = lambda a, q: tg.scipy.linalg.solve_discrete_lyapunov(a, q, method)
+    found = np.asarray(solve(tg.tensor(a), tg.tensor(q)))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, solve(G / 9, P), rtol=1e-4)
+    slopes = tg.grad(lambda a, q: np.sum(solve(a, q)), (0, 1))(a, q)
+    assert [s.dtype for s in slopes] == [np.float32, np.float32]
+
+
 def test_what_is_not_there_is_refused():
     t = tg.tensor(G, requires_grad=True)
     for call, error, words in [

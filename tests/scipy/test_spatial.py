@@ -94,3 +94,12 @@ def test_what_is_not_there_is_refused():
     ]:
         with pytest.raises(error, match=words):
             call()
+
+
+def test_single_precision_beside_a_matrix_in_double_precision():
+    x = tg.tensor(X, dtype=tg.float32, requires_grad=True)
+    found = tg.scipy.spatial.distance.cdist(x, Y, "mahalanobis", VI=INVERSE)
+    wanted = scipy.spatial.distance.cdist(X, Y, "mahalanobis", VI=INVERSE)
+    np.testing.assert_allclose(found.detach().numpy(), wanted, rtol=1e-5)
+    found.sum().backward()
+    assert x.grad.dtype == tg.float32

@@ -76,7 +76,7 @@ def _correlation(a: _Any, b: _Any, w: _Any = None) -> _Any:
 
 
 def _mahalanobis(a: _Any, b: _Any, VI: _Any) -> _Any:
-    difference = a - b
+    difference, VI = _promoted(a - b, VI)
     return _root(_vecdot(_matmul(difference[..., None, :], VI)[..., 0, :], difference))
 
 
