@@ -202,7 +202,7 @@ class Tensor(Operations):
             raise RuntimeError(
                 "an array of a Tensor that requires grad would lose its history: use "
                 "`t.detach().numpy()` where no gradient is wanted, else the Tensor itself, and "
-                "`np.stack([a, b])` for `np.array([a, b])`, `np.block([[a, b], [c, d]])` for rows"
+                "`np.stack([a, b])` for `np.array([a, b])`, `np.array(rows, like=a)` for lists"
             )
         return self._a[...]  # with a header of its own: ours is read by compiled code
 

@@ -71,6 +71,19 @@ def _like(like: Any, dtype: Any, shape: Any) -> Tensor:
     return as_tensor(np.zeros(given.shape if shape is None else shape, kind))
 
 
+def _made(func: Any) -> None:
+    """What is filled with a number, for ``np.zeros(3, like=t)``: by that NumPy asks a Tensor."""
+
+    def handler(shape: Any, *args: Any, **kwargs: Any) -> Tensor:
+        return as_tensor(func(shape, *args, **kwargs))
+
+    handles(func)(handler)
+
+
+for func in (np.zeros, np.ones, np.empty):
+    _made(func)
+
+
 handles(np.zeros_like)(lambda a, dtype=None, shape=None: _like(a, dtype, shape))
 
 

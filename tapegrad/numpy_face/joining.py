@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.functions import joining as j
 from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.indexing import getitem
-from tapegrad.functions.shapes import broadcast_to, movedim, reshape, to
+from tapegrad.functions.shapes import broadcast_to, clone, movedim, reshape, to
 from tapegrad.numpy_face.common import handles, plain, tensor
 from tapegrad.tensor import Tensor
 
@@ -43,6 +43,20 @@ def _concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Tensor:
 def _stack(arrays: Any, axis: int = 0, *, dtype: Any = None) -> Tensor:
     found = j.stack(_parts(arrays), axis)
     return found if dtype is None else to(found, dtype=dtype)
+
+
+@handles(np.array)
+def _array(object: Any, dtype: Any = None, *, copy: Any = None, ndmin: int = 0) -> Tensor:
+    """A Tensor of nested lists, for ``np.array(rows, like=t)``: NumPy says who is asked by that."""
+    rows = isinstance(object, list | tuple)
+    found = j.stack([_array(x) for x in object]) if rows and len(object) else tensor(object)
+    found = found if dtype is None else to(found, dtype=plain(dtype, "array"))
+    found = found if rows or copy is False else clone(found)
+    missing = ndmin - found._a.ndim
+    return reshape(found, (*(1,) * missing, *found._a.shape)) if missing > 0 else found
+
+
+handles(np.asarray)(lambda a, dtype=None: _array(a, dtype, copy=False))
 
 
 def at_least(x: Tensor, n: int) -> Tensor:
