@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.special as special
 
 from tapegrad.numpy_face.common import floating, tensor
-from tapegrad.scipy.either import for_tensors
+from tapegrad.scipy.either import for_tensors, theirs
 from tapegrad.tensor import Tensor
 
 _own = for_tensors("scipy.stats")
@@ -199,7 +198,7 @@ def iqr(
     """
     t = samples(x, 0, nan_policy, "iqr")[0]
     if isinstance(scale, str):
-        scale = 2 * 2**0.5 * float(special.erfinv(0.5))  # 'normal'
+        scale = 2 * 2**0.5 * float(theirs("scipy.special", "erfinv")(0.5))  # 'normal'
     how: dict[str, Any] = {"axis": axis, "method": interpolation, "keepdims": keepdims}
     low, high = (np.percentile(t, p, **how) for p in rng)
     return (high - low) / scale
@@ -219,9 +218,9 @@ def entropy(
     p, axis, _ = samples(pk, axis, nan_policy, "entropy")
     p = p / np.sum(p, axis, keepdims=True)
     if qk is None:
-        each = special.entr(p)  # SciPy's ufuncs take Tensors
+        each = theirs("scipy.special", "entr")(p)  # SciPy's ufuncs take Tensors
     else:
         q = floating(tensor(qk))
-        each = special.rel_entr(p, q / np.sum(q, axis, keepdims=True))
+        each = theirs("scipy.special", "rel_entr")(p, q / np.sum(q, axis, keepdims=True))
     found = np.sum(each, axis, keepdims=keepdims)
     return found if base is None else found / np.log(base)
