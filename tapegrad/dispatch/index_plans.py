@@ -155,9 +155,11 @@ def flat_index(key: Any, x: Tensor) -> tuple[tuple[int, ...], Tensor] | None:
     """For several index arrays, or a mask of several dimensions, of a small Tensor: a shape in
     which one index of the first dimension says the same, and that index.
     """
-    if type(x) is not Tensor or x._s == -1 or not x._a.flags.c_contiguous:
-        return None
     a = x._a
+    if type(x) is not Tensor or x._s == -1 or type(a) is not np.ndarray:
+        return None
+    if not a.flags.c_contiguous:
+        return None
     if type(key) is Tensor:
         mask = key._a
         if mask.ndim < 2 or mask.dtype.char != "?" or mask.shape != a.shape[: mask.ndim]:

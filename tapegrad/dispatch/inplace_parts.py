@@ -41,6 +41,8 @@ def changed_part(op: Op, args: tuple[Any, ...], target: Tensor) -> Part | None:
     base = home.base
     if type(base) is not Tensor or base._s == -1 or base._pos < 0 or home.frozen or home.several:
         return None
+    if type(base._a) is not np.ndarray or type(target._a) is not np.ndarray:  # of a trace
+        return None
     if tape.mode != MODE_FAST or tape.escaped or not target._a.flags.writeable:
         return None
     if place(target) and not base._pos:  # the base was detached

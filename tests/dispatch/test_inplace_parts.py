@@ -5,6 +5,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.dispatch import inplace
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.tape.tape import Tape, current
 
 INDICES = {
@@ -148,4 +149,5 @@ def test_a_loop_over_elements_appends_five_records_a_step(monkeypatch):
         for i in range(1, 6):
             y[i] += 0.5 * y[i - 1]
         lengths.append(len(current.tape))
-    assert lengths[-1] - lengths[9] == 10 * 5 * 5
+    each = 5 if native_calls.change is not None else 6  # the part anew, too
+    assert lengths[-1] - lengths[9] == 10 * 5 * each

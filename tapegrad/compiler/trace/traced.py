@@ -21,6 +21,7 @@ from tapegrad.compiler.trace.trace import Plan, Trace, Untraceable, announce_lon
 from tapegrad.compiler.trace.traced_storage import TracedStorage, TracedView, outside
 from tapegrad.dispatch.dispatch import called, promoted
 from tapegrad.dispatch.index_plans import simple_index
+from tapegrad.dispatch.layout_history import reshaped_in_place
 from tapegrad.dispatch.op_functions import public, traced
 from tapegrad.lift.levels import Level, below
 from tapegrad.lift.lifted_tensor import Lifted, attach_view, become
@@ -446,6 +447,8 @@ class Traced(Lifted):
             raise Untraceable
         base = target._base
         if base is not None:
+            if reshaped_in_place(base):
+                raise Untraceable
             if type(base) is Tensor and at.outsiders.is_ours(target):
                 cls.promote(base, at)
             place(target)  # a Traced one, if its base is

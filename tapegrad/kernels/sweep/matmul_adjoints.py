@@ -1,6 +1,6 @@
 """Adjoints of the factors of a product of two matrices or vectors, by BLAS."""
 
-from tapegrad.kernels.flags import helper, typed
+from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import call_gemm, f4, f8, i4, i8, u1
 from tapegrad.kernels.sweep.arena import (
     all_finite,
@@ -18,9 +18,11 @@ from tapegrad.kernels.sweep.sweep_abi import (
     FIELD_MASK,
     ONE_LEFT,
     ONE_RIGHT,
-    TINY,
 )
+from tapegrad.kernels.sweep.view_adjoints import clear
 from tapegrad.tape.tape import AUX
+
+TINY = 64  # multiplications for which BLAS takes longer to be called than loops to be done
 
 
 @typed
@@ -98,15 +100,13 @@ def by_blas(frame, is_f4, k, at, s0, s1, g, out, m, inner, cols, fresh):
         )  # fmt: skip
 
 
-@helper
-def left_adjoint(b, s0, s1, adjoint, target, m, inner, cols, fresh):
-    """target[m, inner] (+)= adjoint[m, cols] @ b[inner, cols]^T; a zero of either contributes zero.
-
-    All are of one type.
-    """
+@typed
+def left_adjoint(at, s0, s1, g, out, m, inner, cols, fresh):
+    """out[m, inner] += g[m, cols] @ b[inner, cols]^T; a zero of either contributes zero."""
+    b = f8(at)
+    adjoint, target = f8(g), f8(out)
     if fresh:
-        for i in range(m * inner):
-            target[i] = 0.0
+        clear(out, m * inner * 8)
     for i in range(m):
         for c in range(cols):
             weight = adjoint[i * cols + c]
@@ -117,12 +117,13 @@ def left_adjoint(b, s0, s1, adjoint, target, m, inner, cols, fresh):
                     target[i * inner + k] += product if value != 0.0 else 0.0
 
 
-@helper
-def right_adjoint(a, s0, s1, adjoint, target, m, inner, cols, fresh):
-    """target[inner, cols] (+)= a[m, inner]^T @ adjoint[m, cols]; see `left_adjoint`."""
+@typed
+def right_adjoint(at, s0, s1, g, out, m, inner, cols, fresh):
+    """out[inner, cols] += a[m, inner]^T @ g[m, cols]; a zero of either contributes zero."""
+    a = f8(at)
+    adjoint, target = f8(g), f8(out)
     if fresh:
-        for i in range(inner * cols):
-            target[i] = 0.0
+        clear(out, inner * cols * 8)
     for i in range(m):
         for k in range(inner):
             weight = a[i * s0 + k * s1]
@@ -154,22 +155,16 @@ def matrix_of(frame, header, index):
 
 
 @typed
-def by_loops(frame, is_f4, narrow, k, at, s0, s1, g, out, m, inner, cols, fresh):
-    """`by_blas` without BLAS, for any numbers; adjoints are of float64, or `narrow`: float32."""
+def by_loops(frame, is_f4, k, at, s0, s1, g, out, m, inner, cols, fresh):
+    """`by_blas` without BLAS, for any numbers; adjoints are of float64."""
     rows, width = inner if k == 0 else m, cols if k == 0 else inner
-    if narrow:
-        if k == 0:
-            left_adjoint(f4(at), s0, s1, f4(g), f4(out), m, inner, cols, fresh)
-        else:
-            right_adjoint(f4(at), s0, s1, f4(g), f4(out), m, inner, cols, fresh)
-        return
     if is_f4:
         at = widened(frame, at, rows, width, s0, s1)
         s0, s1 = width, 1
     if k == 0:
-        left_adjoint(f8(at), s0, s1, f8(g), f8(out), m, inner, cols, fresh)
+        left_adjoint(at, s0, s1, g, out, m, inner, cols, fresh)
     else:
-        right_adjoint(f8(at), s0, s1, f8(g), f8(out), m, inner, cols, fresh)
+        right_adjoint(at, s0, s1, g, out, m, inner, cols, fresh)
     if is_f4:
         give_back(frame, at, rows * width * 8)
 
@@ -178,8 +173,8 @@ def by_loops(frame, is_f4, narrow, k, at, s0, s1, g, out, m, inner, cols, fresh)
 def factor(frame, record, index, k, g, out, fresh, is_f4, blas):
     """Add the adjoint of one factor of a product of matrices, or of each product of a batch.
 
-    With `blas` all is of one type, and False says that BLAS cannot do it.  Without it adjoints are
-    of float64, and `is_f4` says that kept values are of float32.
+    With `blas` all is of one type, and False says that BLAS shall not do it.  Without it adjoints
+    are of float64, and `is_f4` says that kept values are of float32.
     """
     aux, header = record[AUX], saved(frame, index, 1 - k)
     m, inner, cols = aux & FIELD_MASK, aux >> FIELD & FIELD_MASK, aux >> 2 * FIELD & FIELD_MASK
@@ -191,8 +186,9 @@ def factor(frame, record, index, k, g, out, fresh, is_f4, blas):
         if k == 1:
             s0, s1 = inner, 1
     rows, width = inner if k == 0 else m, cols if k == 0 else inner
-    narrow = blas != 0 and is_f4 != 0
-    if batch > 1 and m * inner * cols <= TINY:
+    if batch > 1 and m * inner * cols <= TINY and blas:
+        if is_f4:
+            return False
         blas = 0
     if blas:
         if not readable(is_f4, g, cols, 1, m * batch, cols):
@@ -200,14 +196,14 @@ def factor(frame, record, index, k, g, out, fresh, is_f4, blas):
         for i in range(batch):
             if not readable(is_f4, matrix_of(frame, header, i), s0, s1, rows, width):
                 return False
-    size = 4 if narrow else 8
+    size = 4 if blas and is_f4 else 8
     step = 0 if serves_all else size * inner * (m if k == 0 else cols)
     for i in range(batch):
         at, begin = matrix_of(frame, header, i), fresh and (i == 0 or not serves_all)
         if blas:
             by_blas(frame, is_f4, k, at, s0, s1, g, out, m, inner, cols, begin)
         else:
-            by_loops(frame, is_f4, narrow, k, at, s0, s1, g, out, m, inner, cols, begin)
+            by_loops(frame, is_f4, k, at, s0, s1, g, out, m, inner, cols, begin)
         g += size * m * cols
         out += step
     return True

@@ -117,7 +117,6 @@ SMALL = MATRIX = (1 << 14) - 1
 # In AUX of a product of matrices, in fields: rows, inner length, columns, how many products; which
 # factor is one for all of them.
 ONE_LEFT, ONE_RIGHT = 1 << 4 * FIELD, 2 << 4 * FIELD
-TINY = 64  # multiplications for which BLAS takes longer to be called than loops to be done
 SYSTEM = 1024  # elements up to which a system of equations is solved within the compiled sweep
 CHUNK = 1 << 20  # bytes of the arena's first chunk; it must hold more than one record needs
 # In AUX of a factorization: rows and columns (of the right side, for systems), the number of
