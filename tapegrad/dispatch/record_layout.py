@@ -304,11 +304,7 @@ def broadcast(shapes: Any, target: Shape) -> Layout:
 
 def _steps(shape: Shape, target: Shape) -> list[int]:
     """How far elements of an operand in C order are apart along each dimension of a result."""
-    steps, size = [], 1
-    for n in reversed((1,) * (len(target) - len(shape)) + shape):
-        steps.append(size if n > 1 else 0)
-        size *= n
-    return steps[::-1]
+    return list(np.broadcast_to(np.empty(shape, np.int8), target).strides)
 
 
 def _merged(target: Shape, steps: list[list[int]]) -> tuple[Shape, Shape]:

@@ -16,7 +16,7 @@ from tapegrad.numpy_face.common import floating, tensor
 from tapegrad.scipy.either import for_tensors
 from tapegrad.scipy.stats.continuous import beta
 from tapegrad.scipy.stats.continuous import t as student
-from tapegrad.scipy.stats.sample_statistics import samples
+from tapegrad.scipy.stats.sample_statistics import samples, sem
 
 _own = for_tensors("scipy.stats")
 
@@ -132,8 +132,7 @@ def ttest_1samp(
     tensor(1.)
     """
     t, axis, n = samples(a, axis, nan_policy, "ttest_1samp")
-    mean, error = np.mean(t, axis, keepdims=True), np.std(t, axis, ddof=1, keepdims=True) / n**0.5
-    statistic = (mean - popmean) / error
+    statistic = (np.mean(t, axis, keepdims=True) - popmean) / sem(t, axis, keepdims=True)
     statistic = statistic if keepdims else np.squeeze(statistic, axis)
     return _t_test(statistic, n - 1, alternative, "ttest_1samp")
 

@@ -110,12 +110,8 @@ def zmap(
     tensor([2.])
     """
     t, along, _ = samples(compare, axis, nan_policy, "zmap")
-    if axis is None:
-        along = 0
-    mean, deviation = np.mean(t, along, keepdims=True), np.std(t, along, ddof=ddof, keepdims=True)
-    if axis is None:
-        mean, deviation = mean[0], deviation[0]
-    return (tensor(scores) - mean) / deviation
+    how: dict[str, Any] = {"axis": along, "keepdims": axis is not None}
+    return (tensor(scores) - np.mean(t, **how)) / np.std(t, ddof=ddof, **how)
 
 
 @_own
