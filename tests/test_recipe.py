@@ -21,6 +21,7 @@ from tapegrad.functions import axis, inplace_methods, shapes
 from tapegrad.functions import elementwise as functions
 from tapegrad.kernels.codegen import kernel_table as kernels
 from tapegrad.kernels.large.pass_lists import passes
+from tapegrad.kernels.sweep.sweep_abi import CAPACITY, PER_OP
 from tapegrad.native import install
 from tapegrad.ops import elementwise, reduce, shape
 from tapegrad.ops.core import LINEAR
@@ -63,7 +64,7 @@ def late_rows():
     count = len(by_code)
     kernels.learn()
     yield
-    kernels.addresses[count * kernels.PER_OP :] = 0
+    kernels.addresses.reshape(-1, CAPACITY, PER_OP)[:, count:] = 0
     kernels._known = count
     while len(by_code) > count:
         name = by_code.pop().name

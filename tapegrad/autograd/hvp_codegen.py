@@ -26,6 +26,7 @@ from tapegrad.tape.tape import (
     HOOKED,
     IN0,
     LISTED,
+    MIXED,
     PACKED,
     SAVES,
     SHAPE,
@@ -34,7 +35,7 @@ from tapegrad.tape.tape import (
 )
 from tapegrad.tensor import F8
 
-OTHER = HOOKED | PACKED | SPENT | LISTED | 3 << DTYPE_SHIFT  # unsupported bits of the word
+OTHER = HOOKED | PACKED | SPENT | LISTED | MIXED | 1 << DTYPE_SHIFT  # unsupported bits of the word
 # Of `Op.moves`: views in which every element of what they see stands once.
 ONCE = ("identity", "reshape", "strided")
 LEAF = -1  # the code of the one leaf; others do not move, and are nothing

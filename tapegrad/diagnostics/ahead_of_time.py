@@ -10,10 +10,10 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
-from tapegrad.kernels.codegen import kernel_table
+from tapegrad.kernels.codegen import complex_rules, kernel_table
 from tapegrad.native import bindings, install
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.families import by_code
+from tapegrad.ops.families import by_code, table
 
 
 def everything() -> Iterator[tuple[str, Callable[[], object]]]:
@@ -35,10 +35,25 @@ def everything() -> Iterator[tuple[str, Callable[[], object]]]:
                     f"the gradient of {op.name}",
                     partial(kernel_table.adjoint, op, k, "f8", scalars),
                 )
+    yield from of_complex_numbers()
     for kind in "df":
         yield "Fourier transforms", partial(_loops_in_vectors, "fourier_transforms", kind)
         yield "small systems of equations", partial(_loops_in_vectors, "small_systems", kind)
     yield from called_by_programs()
+
+
+def of_complex_numbers() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Gradients of sums, views and products, and of operations of one operand or two."""
+    kernel_table.learn()
+    compile_one = kernel_table.complex_adjoint
+    yield "sums of complex numbers", partial(compile_one, table["sum"], 0, "f8", 0, 3)
+    for op in by_code:
+        usual = len(op.inputs) < 3 and op.name not in ("strong", "exact")
+        for mixed in complex_rules.mixtures(op) if usual else ():
+            for k in range(len(op.inputs)):
+                for scalars in patterns(op, k):
+                    work = partial(compile_one, op, k, "f8", scalars, mixed)
+                    yield f"the gradient of {op.name} of complex numbers", work
 
 
 def _loops_in_vectors(module: str, kind: str) -> None:

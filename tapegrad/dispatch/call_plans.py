@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dispatch.record_layout import address, layout_of
+from tapegrad.dispatch.operand_layout import address
+from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.kernels.sweep.sweep_abi import ROOM
 from tapegrad.native.abi import FORM, JOIN, MOST_DIMENSIONS, CallPlan, FormCall, Plan
 from tapegrad.ops.core import Op

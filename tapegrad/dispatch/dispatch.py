@@ -253,11 +253,14 @@ def write(
 ) -> int:
     """Append the record of an operation; `arrays` are the operands after promotion."""
     dtype = result.dtype
-    native = dtype is F8 or dtype is F4
-    if native and op.kind is ELEMENTWISE:
+    native, mixed = dtype is F8 or dtype is F4, _mixed(given, result)
+    if native and op.kind is ELEMENTWISE and not mixed:
         native = _native(op, given, arrays, result)
-    values = kept_values(op, codes, arrays if native else given, result)
-    layout = layout_of(op, arrays, result, params) if native else None
+    if mixed:  # real operands stay as they are
+        arrays = [g if isinstance(g, np.ndarray) else a for g, a in zip(given, arrays, strict=True)]
+    layout = layout_of(op, arrays, result, params) if native or mixed else None
+    known = (native and not mixed) or layout is not None
+    values = kept_values(op, codes, arrays if known else given, result)
     word = op.code | DTYPE_BITS[dtype]
     entry: Any = values
     if layout is None:
@@ -266,7 +269,8 @@ def write(
     else:
         bits, aux = layout
         word |= bits
-    if layout is None or op.kind is not ELEMENTWISE:
+    plain = layout is not None and op.kind is ELEMENTWISE and not mixed
+    if not plain:
         specs = [(x.shape, x.dtype) if type(x) is np.ndarray else None for x in given]
         entry = (*values, (params, tuple(specs)))
     for value in values:
@@ -274,13 +278,18 @@ def write(
             word |= SAVES
             break
     else:
-        if layout is not None and op.kind is ELEMENTWISE:
+        if plain:
             entry = None
     if tape.saved_hooks and word & SAVES:
         entry, word = pack(tape, entry, args), word | PACKED | GENERAL
     if len(codes) == 4 and op.kind is ELEMENTWISE and not codes[3]:
         codes = codes[:3]  # a number: three inputs fit a record
     return tape.append(word, codes, result.shape, aux, entry, args)
+
+
+def _mixed(given: list[Any], result: np.ndarray) -> bool:
+    """Whether something about an operation is complex."""
+    return "c" in [x.dtype.kind for x in (result, *given) if type(x) is np.ndarray]
 
 
 def _native(op: Op, given: list[Any], arrays: list[Any], result: np.ndarray) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dispatch.record_layout import address
+from tapegrad.dispatch.operand_layout import address
 from tapegrad.ops.shape import permute, squeeze, unsqueeze
 from tapegrad.ops.strided import as_strided, distinct, follow, strided_map
 from tapegrad.tape.shape_table import Shape

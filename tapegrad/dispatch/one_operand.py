@@ -15,7 +15,7 @@ from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.ops.core import Op, Params
 from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import DROP_FLOOR, DTYPE_BITS, GENERAL, MODE_FAST, SAVES, current
-from tapegrad.tensor import F4, F8, Tensor, placed
+from tapegrad.tensor import Tensor, placed
 
 KNOWN = 4096
 
@@ -75,6 +75,5 @@ def recorded(op: Op, x: Tensor, params: Params) -> Tensor | None:
 
 def record_word(op: Op, x: np.ndarray, y: np.ndarray, params: Params) -> tuple[int, int]:
     """The word and AUX of a record that saves nothing."""
-    native = y.dtype is F8 or y.dtype is F4
-    bits, aux = (native and layout_of(op, [x], y, params)) or (GENERAL, 0)
+    bits, aux = layout_of(op, [x], y, params) or (GENERAL, 0)
     return op.code | DTYPE_BITS[y.dtype] | bits, aux

@@ -25,11 +25,13 @@ import numpy as np
 from tapegrad.dispatch.dispatch import resolve, run
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
-from tapegrad.dispatch.record_layout import classes, place_of
+from tapegrad.dispatch.operand_layout import classes, place_of
+from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.kernels.sweep.sweep_abi import KIND_VIEW, SMALL
 from tapegrad.native.abi import ViewPlan
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import PASSES, STRIDED, clone, expand, getitem
+from tapegrad.ops.strided import as_strided
 from tapegrad.tape.shape_table import Shape, shapes
 from tapegrad.tape.tape import (
     DTYPE_BITS,
@@ -144,24 +146,29 @@ def view_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashabl
 def _new_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) -> ViewPlan:
     dtype = a.dtype
     word = op.code | DTYPE_BITS.get(r.dtype, 0)
-    aux, ordered = 0, False
-    if dtype.kind == "c":
-        word |= GENERAL
+    bits = aux = 0
+    ordered = op is as_strided  # alone what it shows depends on how the operand lies
+    like, seen = a, r
+    if op in _strided and not ordered and not a.flags.c_contiguous and a.size <= SMALL:
+        like = np.empty(a.shape, dtype)  # adjoints lie in C order
+        seen = op.forward(like, **params)
+    if dtype.kind == "c" or r.dtype.kind == "c":
+        bits, aux = layout_of(op, [like], seen, params) or (GENERAL, 0)
     elif op is expand:
         bits, aux = classes((a.shape,), r.shape) or (GENERAL, 0)
-        word |= bits
-    elif op in _strided and (dtype is F8 or dtype is F4) and (place := place_of(a, r)) >= 0:
-        aux, ordered = place, True
+    elif op in _strided and (dtype is F8 or dtype is F4) and (place := place_of(like, seen)) >= 0:
+        aux = place
     elif op.moves not in PASSES:
-        word |= GENERAL
+        bits = GENERAL
+    word |= bits
     entry = (None, None, (params, ((a.shape, dtype),)))
     shape = shapes.number(r.shape)
     plan = ViewPlan(
         step=((op, params),), dtype=dtype, short=number(r), word=word, shape=shape, aux=aux,
         ordered=ordered, entry=entry,
     )  # fmt: skip
-    lies = ordered or op not in _strided or a.size > SMALL  # as it will in every such operand
-    if key is not None and (dtype.kind == "c" or ((dtype is F8 or dtype is F4) and lies)):
+    lies = not (ordered and word & GENERAL) or a.size > SMALL  # as it will in every such operand
+    if key is not None and lies and (dtype.kind == "c" or dtype is F8 or dtype is F4):
         if len(_plans) >= KNOWN:
             _plans.clear()
         _plans[op, a.shape, dtype.char, key] = plan
@@ -280,12 +287,7 @@ def _new_multi_plan(x: np.ndarray, key: Hashable, indices: list[Any]) -> MultiVi
     plans = [_new_plan(getitem, x, {"index": index}, x[index], None) for index in indices]
     words = np.array([(w.word, 0, 0, 0, w.shape, w.aux) for w in plans], np.int64)
     multi = MultiViewPlan(indices, plans, words, [w.entry for w in plans])
-    if (
-        plans
-        and x.dtype.kind == "f"
-        and (plans[0].ordered or x.size > SMALL)
-        and len(plans) < KNOWN
-    ):
+    if plans and x.dtype.kind in "fc" and len(plans) < KNOWN:
         if _pieces > 4 * KNOWN:
             _multi_plans.clear()
             _pieces = 0

@@ -9,6 +9,8 @@ from tapegrad.dispatch.call_plans import add_plan, join_plan, plans
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.inplace import run_inplace
 from tapegrad.dispatch.native_calls import native_calls
+from tapegrad.dispatch.one_operand import run_one
+from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import as_input
@@ -108,8 +110,9 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     if found is None:
         found = run(c.complex_, (a, b), {})
         if plan is None and type(found) is Tensor and a._s == b._s != -1:
-            joined = join_plan(c.complex_, [a._a, b._a], found._a, (GENERAL, 0), {}, a._a.size)
-            add_plan(key, joined)
+            arrays, y = [a._a, b._a], found._a
+            layout = layout_of(c.complex_, arrays, y, {}) or (GENERAL, 0)
+            add_plan(key, join_plan(c.complex_, arrays, y, layout, {}, y.size))
     return found
 
 
@@ -141,7 +144,7 @@ def conj(input: Tensor) -> Tensor:
     tensor([1.-2.j])
     """
     x = as_input(input, "conj")
-    return run(c.conj, (x,), {}) if x._a.dtype.kind == "c" else x
+    return run_one(c.conj, x, {}) if x._a.dtype.kind == "c" else x
 
 
 conj_physical = method(conj, "conj_physical")

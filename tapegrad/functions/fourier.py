@@ -14,7 +14,7 @@ from tapegrad.base.size import only_ints
 from tapegrad.dispatch.call_plans import add_plan, call_plan, count_call, form_plan, is_due, plans
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.native_calls import native_calls
-from tapegrad.dispatch.record_layout import address
+from tapegrad.dispatch.operand_layout import address
 from tapegrad.functions.arguments import as_input, as_type, numpy_names, one_dim
 from tapegrad.functions.complex_parts import conj
 from tapegrad.functions.creation import as_tensor

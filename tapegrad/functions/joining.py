@@ -61,6 +61,7 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
 
 
 concat = concatenate = cat
+COMPLEX = (np.dtype(np.complex128), np.dtype(np.complex64))
 MOST = 3  # parts that compiled code joins: a record has room for so many inputs
 
 
@@ -101,8 +102,18 @@ def _joined_natively(op: Op, tensors: Any, dim: Any) -> Tensor | None:
     compiled, kind = native_calls.planned, tensors.__class__
     if compiled is None or (kind is not tuple and kind is not list) or dim.__class__ is not int:
         return None
-    plan = _plans.get((op, dim, *[getattr(x, "_s", None) for x in tensors]))
+    key = (op, dim, *[getattr(x, "_s", None) for x in tensors])
+    plan = _plans.get(_key_of_complex(op, dim, tensors) if -1 in key[2:] else key)
     return None if plan is None or plan.native is None else compiled(plan.native, *tensors)
+
+
+def _key_of_complex(op: Op, dim: int, tensors: Any) -> Any:
+    """The key of a call whose operands are all of one complex type; None for others."""
+    kind = getattr(getattr(tensors[0], "_a", None), "dtype", None)
+    if kind not in COMPLEX:
+        return None
+    shapes = [x._a.shape for x in tensors if type(x) is Tensor and x._a.dtype is kind]
+    return (op, dim, kind, *shapes) if len(shapes) == len(tensors) else None
 
 
 def _joined(op: Op, parts: list[Tensor], dim: Any) -> Tensor | None:
@@ -115,12 +126,14 @@ def _joined(op: Op, parts: list[Tensor], dim: Any) -> Tensor | None:
         return None
     recorded, kind = False, parts[0]._a.dtype
     for x in parts:
-        if type(x) is not Tensor or x._s == -1 or x._a.dtype is not kind:
+        if type(x) is not Tensor or x._a.dtype is not kind or (x._s == -1 and kind not in COMPLEX):
             return None
         if x._home is not None and x._home is not tape and not resolve(x, tape):
             return None
         recorded |= x._pos != 0
-    key = (op, dim, *[x._s for x in parts])
+    key: Any = (op, dim, *[x._s for x in parts])
+    if kind in COMPLEX:
+        key = _key_of_complex(op, dim, parts)
     plan = _plans.get(key) or _plan(parts, key)
     if plan is None:
         return None
@@ -176,7 +189,7 @@ def _plan(parts: list[Tensor], key: Any) -> _Plan | None:
     kind = arrays[0].dtype
     specs = tuple([(a.shape, kind) for a in arrays])
     entry = (*(None,) * (len(arrays) + 1), (params, specs))
-    word = op.code | DTYPE_BITS[kind]
+    word = op.code | DTYPE_BITS[kind] | layout[0]
     native = None
     if len(arrays) <= MOST:
         rows = math.prod(result.shape[: dim % ndim]) or 1

@@ -24,7 +24,7 @@ ARRAYS = (Tensor, np.ndarray)
 def _multiply(a: Any, b: Any, name: str, ranks: tuple[int, int] | None) -> Tensor:
     if ranks is not None and type(a) is Tensor and type(b) is Tensor:
         p, q = a._a, b._a
-        if (p.ndim, q.ndim) == ranks and p.shape[-1] == q.shape[0] and p.dtype is q.dtype:
+        if (p.ndim, q.ndim) == ranks and p.dtype is q.dtype and _fit(p.shape, q.shape):
             return _matmul.entry_point(a, b)  # type: ignore[no-any-return]
     if not isinstance(a, ARRAYS) or not isinstance(b, ARRAYS):
         from tapegrad.functions.sparse import is_sparse, sparse_product
@@ -48,12 +48,22 @@ def _multiply(a: Any, b: Any, name: str, ranks: tuple[int, int] | None) -> Tenso
             f"`{name}`: shapes {x._a.shape} and {y._a.shape} cannot be multiplied: the inner "
             f"dimensions {x._a.shape[-1]} and {y._a.shape[-2 if y._a.ndim > 1 else 0]} differ"
         )
+    if ranks == (3, 3) and x._a.shape[0] != y._a.shape[0]:
+        raise RuntimeError(
+            f"`{name}` takes two batches of as many matrices, got the shapes {x._a.shape} and "
+            f"{y._a.shape}; `matmul` broadcasts them"
+        )
     try:
         return run(_matmul, (x, y), {})
     except ValueError:
         raise RuntimeError(
             f"`{name}`: the batch dimensions of {x._a.shape} and {y._a.shape} do not broadcast"
         ) from None
+
+
+def _fit(p: tuple[int, ...], q: tuple[int, ...]) -> bool:
+    """Whether two operands can be multiplied, as many matrices of the one as of the other."""
+    return p[::2] == q[:2] if len(q) == 3 else p[-1] == q[0]
 
 
 def _ranks(name: str, ranks: tuple[int, int], x: Tensor, y: Tensor) -> RuntimeError:
@@ -119,10 +129,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     >>> tg.bmm(tg.ones(1, 1, 2), tg.ones(1, 2, 1))
     tensor([[[2.]]])
     """
-    x, y = as_input(input, "bmm"), as_input(mat2, "bmm")
-    if (x._a.ndim, y._a.ndim) != (3, 3):
-        raise _ranks("bmm", (3, 3), x, y)
-    return _multiply(x, y, "bmm", None)
+    return _multiply(input, mat2, "bmm", (3, 3))
 
 
 @method

@@ -10,9 +10,8 @@ from tapegrad.native.changes import bump_version
 from tapegrad.native.pyobjects import (
     ARRAY_BASE,
     ARRAY_DATA,
+    ARRAY_DTYPE,
     ARRAY_SHAPE,
-    F4_SIZE,
-    F8_SIZE,
     FLAGS,
     ITEMS,
     NDIM,
@@ -22,6 +21,7 @@ from tapegrad.native.pyobjects import (
     floats_of,
     incref,
     int_value,
+    itemsize_of,
     set_slot,
     typed,
 )
@@ -45,8 +45,10 @@ def is_plain_leaf(frame, leaf, cell):
     extra = slots[frame.t_extra]
     if extra != 0 and call1(frame.PyDict_Size, extra) != 0:
         return 0
-    small = int_value(frame, slots[frame.t_s]) != -1
-    return 1 if small and int_value(frame, slots[frame.t_pos]) != 0 else 0
+    # An adjoint of the compiled sweep is small; of complex64 Python makes the gradient.
+    short, dtype = int_value(frame, slots[frame.t_s]), i8(slots[frame.t_a])[ARRAY_DTYPE]
+    known = short != -1 or dtype == frame.complex128
+    return 1 if known and int_value(frame, slots[frame.t_pos]) != 0 else 0
 
 
 @typed
@@ -70,7 +72,13 @@ def is_accumulable(frame, grad):
 @typed
 def is_float32(frame, leaf):
     """Whether a plain leaf is of float32, and with it its gradient."""
-    return int_value(frame, i8(leaf)[frame.t_s]) < 0
+    return int_value(frame, i8(leaf)[frame.t_s]) < -1
+
+
+@typed
+def number_count(frame, array):
+    """How many real numbers there are in an array: two in each complex one."""
+    return count_of(array) << (1 if i8(array)[ARRAY_DTYPE] == frame.complex128 else 0)
 
 
 @typed
@@ -98,15 +106,14 @@ def new_gradient(frame, leaf, cell):
     """A Tensor with a copy of an adjoint, or 0 with an exception set."""
     like = i8(leaf)[frame.t_a]
     ndim, lengths = i4(like + NDIM)[0], i8(like)[ARRAY_SHAPE]
-    is_f4 = is_float32(frame, leaf)
-    array = floats_of(frame, F4_SIZE if is_f4 else F8_SIZE, ndim, lengths)
+    array = floats_of(frame, itemsize_of(frame, like), ndim, lengths)
     if array == 0:
         return 0
     tensor = call2(frame.PyType_GenericAlloc, frame.tensor_type, 0)
     if tensor == 0:
         decref(frame, array)
         return 0
-    copy(i8(array)[ARRAY_DATA], cell, count_of(array), is_f4)
+    copy(i8(array)[ARRAY_DATA], cell, number_count(frame, array), is_float32(frame, leaf))
     i8(tensor)[frame.t_a] = array
     set_slot(frame, tensor, frame.t_pos, frame.zero)
     set_slot(frame, tensor, frame.t_home, frame.none)
@@ -174,7 +181,8 @@ def accumulate_all(frame, cells, leaves, found, count):
                 decref(frame, before)  # None
         elif cell != 0:
             array = i8(gradient_of(frame, leaf))[frame.t_a]
-            add(i8(array)[ARRAY_DATA], cell, count_of(array), is_float32(frame, leaf))
+            count_all = number_count(frame, array)
+            add(i8(array)[ARRAY_DATA], cell, count_all, is_float32(frame, leaf))
     return 0
 
 

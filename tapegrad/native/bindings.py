@@ -15,14 +15,17 @@ from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.base.cpython import address_of, numpy_function, slot_offset
 from tapegrad.base.size import Size
 from tapegrad.dispatch import call_plans, op_functions, views
-from tapegrad.dispatch.record_layout import broadcast, classes, matrix_layout
+from tapegrad.dispatch.complex_layout import complex_matrices
+from tapegrad.dispatch.operand_layout import broadcast, classes, matrix_layout
 from tapegrad.kernels.codegen import kernel_table as kernels
 from tapegrad.kernels.codegen import rule_codegen
+from tapegrad.kernels.sweep.sweep_abi import CAPACITY, SMALL
 from tapegrad.native.abi import (
     ALONE,
     BINARY,
     BY_PYTHON,
     BY_UFUNC,
+    C16_TYPE,
     IN_PLACE,
     KEY_BITS,
     MATMUL,
@@ -244,11 +247,11 @@ class Bindings:
 
     def __init__(self) -> None:
         self.words: np.ndarray = np.zeros(Frame.SIZE, np.int64)
-        self.op_rows: np.ndarray = np.zeros((kernels.CAPACITY, OpRow.SIZE), np.int64)
+        self.op_rows: np.ndarray = np.zeros((CAPACITY, OpRow.SIZE), np.int64)
         self.broadcasts: np.ndarray = np.zeros((SHAPE_LINES, ShapeLine.SIZE), np.int64)
         self.matmuls: np.ndarray = np.zeros((SHAPE_LINES, ShapeLine.SIZE), np.int64)
         self.reductions: np.ndarray = np.zeros((SHAPE_LINES, ShapeLine.SIZE), np.int64)
-        self.large_rows: np.ndarray = np.zeros((kernels.CAPACITY, LargeRow.SIZE), np.int64)
+        self.large_rows: np.ndarray = np.zeros((CAPACITY, LargeRow.SIZE), np.int64)
         self.view_cache = ViewCache()
         self.held: list[Any] = []
         self.sought: set[tuple[int, int]] = set()  # kernels that were looked for
@@ -366,7 +369,7 @@ class Bindings:
 
         return function
 
-    def learn_broadcast(self, one: int, two: int, is_f4: int) -> None:
+    def learn_broadcast(self, one: int, two: int, dtype: int) -> None:
         """Fill in the line of a pair of shapes, by their numbers, that are broadcast together."""
         a, b = shapes.shapes[one], shapes.shapes[two]
         found, bits, aux = -1, 0, 0
@@ -380,20 +383,28 @@ class Bindings:
             shape = shapes.shapes[found]
             lengths = self.lengths.setdefault(found, np.array([len(shape), *shape], np.int64))
             extra = lengths.ctypes.data
-        if bits & GENERAL:
-            specs = self._specs(one, two, is_f4)
-        self._line(self.broadcasts, one, two, is_f4, found, bits, aux, extra, specs)
+        if dtype >= C16_TYPE and found >= 0 and shapes.sizes[found] > SMALL >> 1:
+            bits, aux = GENERAL, 0  # too many bytes for the compiled sweep
+        if bits & GENERAL or dtype >= C16_TYPE:
+            specs = self._specs(one, two, dtype)
+        self._line(self.broadcasts, one, two, dtype, found, bits, aux, extra, specs)
 
     def _specs(self, one: int, two: int, dtype: int) -> int:
         """Where there stands what records save of the shapes and the type of operands."""
         both = (one,) if two == ALONE else (one, two)
-        kind = DTYPES[dtype]
-        specs = tuple(None if k == NUMBER else (shapes.shapes[k], kind) for k in both)
+        kinds = [DTYPES[dtype & 3]] * 2
+        if mixed := dtype >> 2:  # which of them are complex, as bits
+            kinds = [DTYPES[C16_TYPE if mixed >> k & 1 else 0] for k in range(2)]
+        specs = tuple([
+            None if number == NUMBER else (shapes.shapes[number], kind)
+            for number, kind in zip(both, kinds, strict=False)
+        ])  # fmt: skip
         return id(self.kept_specs.setdefault((one, two, dtype), ({}, specs)))
 
     def learn_complex(self, one: int, two: int, dtype: int) -> None:
         """Fill in the line of the shapes of one complex operand, or two."""
-        self._line(self.broadcasts, one, two, dtype, one, 0, 0, self._specs(one, two, dtype))
+        specs = self._specs(one, two, dtype)
+        self._line(self.broadcasts, one, two, dtype, one, 0, 0, 0, specs)
 
     def learn_matmul(self, one: int, two: int, dtype: int) -> None:
         """Fill in the line of the shapes of matrices or vectors that are multiplied."""
@@ -402,7 +413,8 @@ class Bindings:
         alike = not a[:-2] or not b[:-2] or a[:-2] == b[:-2]  # or one is a matrix or a vector
         if a and b and alike and a[-1] == b[-2:][0]:
             number = shapes.number((*(a[:-2] or b[:-2]), *a[-2:-1], *b[-1:][: len(b) - 1]))
-            layout = None if DTYPES[dtype].kind == "c" else matrix_layout(a, b)
+            both = DTYPES[dtype].kind == "c"
+            layout = complex_matrices(a, b) if both else matrix_layout(a, b)
             if shapes.counts[number] < SHORT:  # of more other threads need not wait for it
                 found, (bits, aux) = number, layout or (GENERAL, 0)
         extra = self._specs(one, two, dtype)

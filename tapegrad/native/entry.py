@@ -27,6 +27,7 @@ from tapegrad.native.abi import (
 from tapegrad.native.execute import execute
 from tapegrad.native.operands import (
     LARGE,
+    MIXED,
     NO_INDEX,
     STRIDED,
     is_strided,
@@ -60,8 +61,8 @@ MOST = 1024  # elements that are changed by way of a copy; more are written at o
 @typed
 def make_plan(frame, kind, row_at, code, operands, itemsize, plan):
     """Plan what an operation computes of operands: 1, 0 with an exception set, or REFUSED."""
-    if itemsize == C16_SIZE and kind != MATMUL:
-        if kind == REDUCTION or plan.operands == 3:
+    if itemsize & C16_SIZE and (kind != MATMUL or itemsize & MIXED):
+        if kind == MATMUL or kind == REDUCTION or plan.operands == 3:
             return REFUSED
         return plan_complex(frame, row_at, operands, plan)
     if kind == MATMUL:
@@ -84,7 +85,7 @@ def operate(frame, tape, kind, code, given, count, call_plan):
     operands, plan = Operand(address(room_i8(OPERANDS))), Plan(address(room_i8(Plan.SIZE)))
     row_at, found, index, dtype = address(OpRow(frame.op_rows)[code]), 1, NO_INDEX, frame.bool_dtype
     plan.operands, plan.in_place = count, kind == CHANGE
-    flags = ALIGNED_IN_C_ORDER if kind == REDUCTION else ALIGNED
+    flags = ALIGNED
     if kind == PLANNED:
         plan, flags = Plan(call_plan), ALIGNED_IN_C_ORDER
         if plan.index:

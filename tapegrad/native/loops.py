@@ -48,7 +48,9 @@ from tapegrad.native.pyobjects import (
     typed,
 )
 from tapegrad.native.row_passes import run_passes
+from tapegrad.tape.tape import COMPLEX_INPUTS, INPUTS_SHIFT
 
+ONE_COMPLEX = 1 << INPUTS_SHIFT  # in the word of a record: the first operand is
 UNSURE = -1  # in place of exceptions: Python has to compute it
 
 
@@ -62,7 +64,9 @@ def run_sum(frame, operands, plan, result):
     else:
         arguments, paces, size = room_i8(3), room_i8(3), room_i8(1)
         arguments[0], arguments[1], arguments[2] = to, at, to
-        paces[1], size[0] = plan.itemsize, count
+        along = i4(operands.array + NDIM)[0] == 1
+        paces[1] = i8(i8(operands.array)[STRIDES])[0] if along else plan.itemsize
+        size[0] = count
         if is_f4:
             i4(to)[0] = frame.sum_start_f4
         else:
@@ -256,6 +260,34 @@ def run_small(frame, operands, plan, result):
 
 
 @typed
+def as_complex(frame, array):
+    """A new array of complex numbers whose imaginary parts are zero; 0: no memory."""
+    made = floats_of(frame, C16_SIZE, i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE])
+    if made == 0:
+        call0(frame.PyErr_Clear)
+        return 0
+    source, target = f8(i8(array)[ARRAY_DATA]), f8(i8(made)[ARRAY_DATA])
+    for i in range(count_of(array)):
+        target[2 * i], target[2 * i + 1] = source[i], 0.0
+    return made
+
+
+@typed
+def run_mixed(frame, operands, plan, result):
+    """`run_ufunc` of two operands of which one, which lies in C order, is real; 0: no memory."""
+    real = 1 if plan.word & ONE_COMPLEX else 0
+    given = operands[real].array
+    made = as_complex(frame, given)
+    if made == 0:
+        return 0
+    operands[real].array = made
+    run_ufunc(frame, operands, plan, result)
+    operands[real].array = given
+    decref(frame, made)
+    return 1
+
+
+@typed
 def run(frame, operands, plan, result):
     """Compute the result; the exceptions that came about, or UNSURE: Python has to compute it.
 
@@ -271,7 +303,11 @@ def run(frame, operands, plan, result):
     if loops == UFUNC:
         if plan.large:
             call1(frame.feclearexcept, frame.fp_flags)
-        run_ufunc(frame, operands, plan, result)
+        complex_ones = plan.word & COMPLEX_INPUTS
+        if plan.operands == 2 and (complex_ones == ONE_COMPLEX or complex_ones == 2 * ONE_COMPLEX):
+            done = run_mixed(frame, operands, plan, result)
+        else:
+            run_ufunc(frame, operands, plan, result)
     elif loops == KERNEL:
         run_kernel(frame, operands, plan, result)
     elif loops == SUM:

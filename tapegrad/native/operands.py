@@ -35,7 +35,7 @@ from tapegrad.native.pyobjects import (
 from tapegrad.tape.tape import F4_SHAPE
 
 # Beside the bytes of an element: the operands are large; some do not lie in C order.
-LARGE, STRIDED = 64, 128
+LARGE, STRIDED, MIXED = 64, 128, 256
 KNOWN_CONSTANTS = 256  # arrays of numbers that are kept, as in `tapegrad.dispatch.op_functions`
 UNREAD = 1  # in place of the Tensor
 NO_INDEX = -1
@@ -225,8 +225,9 @@ def read_index(frame, tape, obj, dtype, operands):
 def read_operands(frame, tape, given, count, operands, flags, arrays, index, dtype):
     """Read operands; how many bytes an element of them takes, or 0: native code has no plan.
 
-    With LARGE: each is large, or one number.  A Python number is of the Tensors' type; with
-    `arrays` there may be arrays of this.  `index`, or NO_INDEX, is of another, `dtype`.  Whatever
+    With LARGE: each is large, or one number.  With MIXED some are real, others are complex.  A
+    Python number is of the Tensors' type, or complex; with `arrays` there may be arrays of this
+    type.  `index`, or NO_INDEX, is of another, `dtype`.  Whatever
     is returned, `release_operands` has to follow.
     """
     sizes, whole = 0, 0
@@ -244,7 +245,12 @@ def read_operands(frame, tape, given, count, operands, flags, arrays, index, dty
             if found & LARGE == 0 and operands[k].shape != 0:
                 whole = 1
             sizes |= found
-    itemsize = sizes & ~(LARGE | STRIDED)
+    itemsize, mixed = sizes & ~(LARGE | STRIDED), 0
+    if sizes & LARGE == 0 and itemsize & F8_SIZE and not itemsize & F4_SIZE:
+        for k in range(count):
+            kind = i8(i8(given)[k])[TYPE]
+            if (operands[k].tensor == UNREAD and kind == frame.complex_type) or itemsize & C16_SIZE:
+                itemsize, mixed = C16_SIZE, 1
     if (itemsize != C16_SIZE and itemsize != F8_SIZE and itemsize != F4_SIZE) or (
         sizes & LARGE and whole
     ):
@@ -257,7 +263,7 @@ def read_operands(frame, tape, given, count, operands, flags, arrays, index, dty
         if sizes & LARGE and operands[k].shape != 0:
             return 0
         sizes |= is_strided(operands[k].array)
-    return sizes
+    return (sizes & ~F8_SIZE) | C16_SIZE | MIXED if mixed else sizes
 
 
 @typed

@@ -4,7 +4,7 @@ Each function fills the plan and returns 1; 0 with an exception set, or REFUSED.
 """
 
 from tapegrad.kernels.memory import address, i4, i8
-from tapegrad.kernels.sweep.sweep_abi import SINGLE
+from tapegrad.kernels.sweep.sweep_abi import SINGLE, SMALL
 from tapegrad.native.abi import (
     ALONE,
     BY_PYTHON,
@@ -30,7 +30,7 @@ from tapegrad.native.abi import (
     ShapeLine,
     UfuncLoop,
 )
-from tapegrad.native.operands import LARGE, same_shape
+from tapegrad.native.operands import LARGE, is_strided, same_shape
 from tapegrad.native.pyobjects import (
     ARRAY_SHAPE,
     C16_SIZE,
@@ -41,11 +41,12 @@ from tapegrad.native.pyobjects import (
     REFUSED,
     SECOND_CLASS,
     count_of,
+    itemsize_of,
     shape_number,
     tell_python,
     typed,
 )
-from tapegrad.tape.tape import BROADCAST, CODE_MASK, DTYPE_SHIFT, GENERAL
+from tapegrad.tape.tape import BROADCAST, CODE_MASK, DTYPE_SHIFT, GENERAL, INPUTS_SHIFT
 from tapegrad.tape.tape import SCALAR as AS_SCALAR
 
 COMPLEX = C16_TYPE << DTYPE_SHIFT
@@ -236,15 +237,26 @@ def plan_elementwise(frame, row_at, operands, itemsize, plan):
 
 
 @typed
-def plan_complex(frame, row_at, operands, plan):
-    """Compute an operation of one operand or two of one shape, or one number, of complex128.
+def inputs_complex(frame, count, operands):
+    """Which operands are complex, as bits."""
+    found = 0
+    for k in range(count):
+        found |= (1 if itemsize_of(frame, operands[k].array) == C16_SIZE else 0) << k
+    return found
 
-    Its record is for Python, and saves beside values what the operands are like.
+
+@typed
+def plan_complex(frame, row_at, operands, plan):
+    """Compute an operation of one operand or two of complex128, of which one may be real.
+
+    Its record saves beside values what the operands are like.
     """
     row, second, bits, like, two = OpRow(row_at), operands[1], 0, 0, ALONE
     loops, one = address(row.loops_c16), operands.shape if operands.tensor != 0 else NUMBER
+    complex_ones, lengths = inputs_complex(frame, plan.operands, operands), 0
     if UfuncLoop(loops).function == 0 or plan.in_place:
         return REFUSED
+    shape, learn = operands.shape, frame.learn_complex
     if plan.operands == 2:
         two = second.shape if second.tensor != 0 else NUMBER
         if operands.shape == second.shape:
@@ -252,15 +264,31 @@ def plan_complex(frame, row_at, operands, plan):
         elif second.shape == 0:
             bits = AS_SCALAR << SECOND_CLASS
         elif operands.shape == 0:
-            bits, like = AS_SCALAR << FIRST_CLASS, 1
+            bits, like, shape = AS_SCALAR << FIRST_CLASS, 1, second.shape
         else:
-            return REFUSED
-    line_at = line_of(frame, frame.broadcasts, frame.learn_complex, one, two, C16_TYPE)
+            learn = frame.learn_broadcast
+    line_at = line_of(frame, frame.broadcasts, learn, one, two, C16_TYPE | complex_ones << 2)
     if line_at == 0 or line_at == REFUSED:
         return line_at
-    plan.loops, plan.loop, plan.extra = UFUNC, loops, ShapeLine(line_at).extra
-    plan.word, plan.shape = row.word | GENERAL | bits, operands[like].shape
+    line = ShapeLine(line_at)
+    if learn == frame.learn_broadcast:
+        shape, bits, plan.aux, like = line.shape, line.bits, line.aux, line.extra
+        if shape < 0:
+            return REFUSED
+        if like > 1:
+            like, lengths = 0, like
+        plan.strided |= bits & (GENERAL | BROADCAST)
+    for k in range(plan.operands):
+        if not complex_ones >> k & 1 and is_strided(operands[k].array):
+            return REFUSED
+    bits |= complex_ones << INPUTS_SHIFT
+    plan.loops, plan.loop, plan.extra = UFUNC, loops, line.specs
     result_like(plan, row_at, operands[like].array, F8_SIZE if row.is_real else C16_SIZE)
+    if lengths:
+        plan.ndim, plan.lengths = i8(lengths)[0], lengths + 8
+    elif count_of(operands[like].array) > SMALL >> 1:
+        bits |= GENERAL  # too many bytes for the compiled sweep
+    plan.word, plan.shape = row.word | bits, shape
     if not row.is_real:
         plan.word, plan.short = plan.word | COMPLEX, frame.minus_one
     return 1
@@ -268,9 +296,11 @@ def plan_complex(frame, row_at, operands, plan):
 
 @typed
 def plan_sum(frame, row_at, code, operands, itemsize, plan):
-    """Compute the sum, or the mean, of all elements."""
+    """Compute the sum, or the mean, of all elements; those of a vector may be apart."""
     array, shape, is_f4 = operands.array, operands.shape, 1 if itemsize & F4_SIZE else 0
     elements = count_of(array)
+    if plan.strided and i4(array + NDIM)[0] != 1:
+        return REFUSED  # NumPy's order is that of the memory
     plan.loops, plan.itemsize = SUM, F4_SIZE if is_f4 else F8_SIZE
     if elements == 0:
         return REFUSED

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dispatch.record_layout import address
+from tapegrad.dispatch.operand_layout import address
 from tapegrad.dispatch.views import (
     MultiViewRequest,
     ViewFn,

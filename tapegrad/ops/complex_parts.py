@@ -33,10 +33,6 @@ def _part(x: Any, which: int) -> Any:
     return getitem(view_as_real(x), index=(Ellipsis, which))
 
 
-def _conj(x: Any) -> Any:
-    return np.conjugate(x)
-
-
 _TYPES: dict[str, np.dtype[Any]] = {"f": np.dtype("F"), "d": np.dtype("D")}
 
 
@@ -58,8 +54,9 @@ def _sgn_vjp(g: Any, x: Any, y: Any) -> Any:
 
 
 # fmt: off
-conj = linear("conj", _conj, x=lambda g: conjugate(g), complex=OWN,
+conj = linear("conj", np.conjugate, x=lambda g: conjugate(g), complex=OWN,
               decomposition=lambda x: x, kinds="fib")
-complex_ = linear("complex", _complex, a=lambda g: real(g), b=lambda g: imag(g), complex=OWN)
+complex_ = linear("complex", _complex, a=lambda g: real(g), b=lambda g: imag(g), complex=OWN,
+                  sweep=2)  # operands, as of an elementwise operation
 sgn = custom("sgn", np.sign, x=_sgn_vjp, complex=OWN, decomposition=sign)
 # fmt: on

@@ -57,6 +57,9 @@ LISTED = 1 << 28  # more inputs than fit: in `input_lists`, IN0 is their offset,
 PACKED = 1 << 29  # the saved values went through saved_tensors_hooks
 SAVES = 1 << 30  # values are saved, not only static arguments
 BROADCAST = 1 << 31  # AUX leads to the strides of each operand in the result
+INPUTS_SHIFT = 32
+COMPLEX_INPUTS = 7 << INPUTS_SHIFT  # which inputs are complex, where the compiled sweep is to know
+MIXED = COMPLEX_INPUTS | 1 << COMPLEX_SHIFT  # something about the record is complex
 
 # CPython shares its integers up to 256, so the reference count of such a position says nothing:
 # positions start above them.

@@ -53,7 +53,14 @@ def uncompiled() -> Any:
 
     there, before = kernel_table.loop, current.tape
     with ExitStack() as stack:
-        for name in ("compiled_sweep", "adjoint", "forward", "pullback", "large_axis_loop"):
+        for name in (
+            "compiled_sweep",
+            "adjoint",
+            "complex_adjoint",
+            "forward",
+            "pullback",
+            "large_axis_loop",
+        ):
             stack.enter_context(mock.patch.object(kernel_table, name, missing))
         stack.enter_context(mock.patch.object(kernel_table, "loop", loop))
         install.suspend()

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from tapegrad.kernels.codegen import axis_codegen, rule_codegen
+from tapegrad.kernels.codegen import axis_codegen, complex_rules, rule_codegen
 from tapegrad.kernels.codegen import kernel_table as kernels
+from tapegrad.kernels.sweep.sweep_abi import CAPACITY, PER_OP
 from tapegrad.ops.core import Formula
 from tapegrad.ops.families import table
 from tapegrad.tensor import Tensor
@@ -20,16 +21,19 @@ WRONG = 1.001
 @contextmanager
 def fresh_kernels(op):
     """Kernels of an operation are built anew inside, and forgotten afterwards."""
-    mine = slice(op.code * kernels.PER_OP, (op.code + 1) * kernels.PER_OP)
-    before = kernels.addresses[mine].copy()
-    kernels.addresses[mine] = 0
-    made = kernels.adjoint, rule_codegen.adjoint_source, axis_codegen.source
+    mine = kernels.addresses.reshape(-1, CAPACITY, PER_OP)[:, op.code]
+    before = mine.copy()
+    mine[:] = 0
+    made = (
+        kernels.adjoint, rule_codegen.adjoint_source, axis_codegen.source,
+        kernels.complex_adjoint, complex_rules.source, complex_rules.has_kernels,
+    )  # fmt: skip
     for cached in made:
         cached.cache_clear()
     try:
         yield
     finally:
-        kernels.addresses[mine] = before
+        mine[:] = before
         for cached in made:
             cached.cache_clear()
 

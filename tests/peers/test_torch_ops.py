@@ -321,6 +321,7 @@ REFUSED = {
     "mv of a matrix": (lambda t, a: t.mv(a, a), M),
     "outer of matrices": (lambda t, a: t.outer(a, a), M),
     "bmm of matrices": (lambda t, a: t.bmm(a, a), M),
+    "bmm of one matrix and two": (lambda t, a: t.bmm(a[None], t.stack([a.T, a.T])), M),
     "gather with another rank": (lambda t, a: a.gather(0, t.tensor([0])), M),
     "gather out of range": (lambda t, a: a.gather(0, t.tensor([[5]])), M),
     "gather with floats": (lambda t, a: a.gather(0, t.tensor([[0.0]])), M),

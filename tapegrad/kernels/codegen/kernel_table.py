@@ -18,33 +18,37 @@ from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.kernels import build
 from tapegrad.kernels.codegen import axis_codegen, rule_codegen
 from tapegrad.kernels.sweep.sweep_abi import (
+    CAPACITY,
     KIND_AXIS,
     KIND_CONVOLUTION,
     KIND_DET,
     KIND_FACTOR,
     KIND_JOIN,
+    KIND_PARTS,
     KIND_PICK,
     KIND_SLOGDET,
     KIND_SOLVE,
+    KIND_SUM,
     KIND_TRIANGLE,
     KIND_VIEW,
     KIND_WINDOWS,
+    REAL,
 )
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.elementwise import add
 from tapegrad.ops.shape import PASSES, STRIDED
 
-PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
-# addresses[((code * 2 + narrow) * 3 + operand) * 8 + scalars]; 0: not loaded.
+# addresses[mixed * REAL + ((code * 2 + narrow) * 3 + operand) * 8 + scalars]; 0: not loaded.
+# The memory of what nobody asks for, which is most, is never touched.
 ARGUMENTS = 8
-CAPACITY = 1024  # operations; the sweep holds the address of this memory, so it never grows
-addresses = np.zeros(CAPACITY * PER_OP, np.int64)
+addresses = np.zeros(16 * REAL, np.int64)
 _DTYPES = ("f8", "f4")
-ELEMENTS = "elements"  # the name of loops that are written as LLVM text, not as Numba source
+# The names of loops that are written as LLVM text, not as Numba source.
+ELEMENTS, OF_COMPLEX = "elements", "complex elements"
 
 
 kinds = np.ones(CAPACITY, np.int64)
-_MOVES = {"concat": KIND_JOIN, **dict.fromkeys(STRIDED, KIND_VIEW)}
+_MOVES = {"concat": KIND_JOIN, "parts": KIND_PARTS, **dict.fromkeys(STRIDED, KIND_VIEW)}
 known: np.ndarray = np.zeros(1, np.int64)  # the number of operations of which the sweep knows
 
 
@@ -65,11 +69,15 @@ def learn() -> None:
 
 def fill(at: int) -> bool:
     """Load the kernel of one place in `addresses`; False when there is none, or none yet."""
-    scalars, rest = at & 7, at >> 3
+    mixed, place = divmod(at, REAL)
+    scalars, rest = place & 7, place >> 3
     operand, rest = rest % 3, rest // 3
-    op = by_code[rest // 2]
+    op, dtype = by_code[rest // 2], _DTYPES[rest & 1]
     try:
-        address = adjoint(op, operand, _DTYPES[rest & 1], scalars)
+        if mixed:
+            address = complex_adjoint(op, operand, dtype, scalars, mixed)
+        else:
+            address = adjoint(op, operand, dtype, scalars)
     except NotCompiled:
         return False
     addresses[at] = address
@@ -78,13 +86,22 @@ def fill(at: int) -> bool:
 
 def load(name: str, source: str, arity: int) -> int:
     """The address of a function that another process has asked for; see `build.load`."""
-    return build.load(name, source, arity, _written if name == ELEMENTS else None)
+    return build.load(name, source, arity, _WRITERS.get(name))
 
 
 def _written(source: str, name: str) -> str:
     from tapegrad.kernels.codegen import loop_text  # which loads all that writes LLVM text
 
     return loop_text.text(source, name)
+
+
+def _written_in_parts(source: str, name: str) -> str:
+    from tapegrad.kernels.codegen import complex_loop_text
+
+    return complex_loop_text.text(source, name)
+
+
+_WRITERS = {ELEMENTS: _written, OF_COMPLEX: _written_in_parts}
 
 
 # By the kind of a record that no generated kernel serves: the function and the module in `sweep`.
@@ -118,6 +135,21 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
         return 0
     source = rule_codegen.adjoint_source(op, operand, dtype, scalars)
     return build.load_or_ask(ELEMENTS, source, ARGUMENTS, _written)
+
+
+@cache
+def complex_adjoint(op: Op, operand: int, dtype: str, scalars: int, mixed: int) -> int:
+    """The address of an adjoint kernel of an operation on complex numbers; see `complex_rules`."""
+    if op.moves in PASSES:
+        op, operand = add, 0
+    elif kinds[op.code] >= KIND_SUM:
+        return _load("moved", "complex_adjoints")
+    from tapegrad.kernels.codegen import complex_rules
+
+    if not complex_rules.has_kernels(op, mixed):
+        return 0
+    source = complex_rules.source(op, operand, dtype, scalars, mixed)
+    return build.load_or_ask(OF_COMPLEX, source, ARGUMENTS, _written_in_parts)
 
 
 _function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * ARGUMENTS)

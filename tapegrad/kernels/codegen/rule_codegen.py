@@ -113,6 +113,9 @@ class Symbol:
     def __neg__(self) -> Symbol:
         return type(self)("neg", (self,))
 
+    def __abs__(self) -> Symbol:
+        return type(self)("abs", (self,))
+
 
 def number(x: float) -> str:
     """A number in the code of a kernel."""

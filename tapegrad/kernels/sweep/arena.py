@@ -160,6 +160,45 @@ def finite_f4(address, s0, s1, rows, cols):
 
 
 @typed
+def count_of(frame, header):
+    """How many elements an array has."""
+    count = 1
+    for d in range(i4(header + frame.array_strides - 16)[0]):
+        count *= i8(i8(header + frame.array_strides - 8)[0])[d]
+    return count
+
+
+@typed
+def copy_element(source, to, itemsize):
+    """Copy one element."""
+    if itemsize == 1:
+        u1(to)[0] = u1(source)[0]
+    elif itemsize == 4:
+        i4(to)[0] = i4(source)[0]
+    else:
+        i8(to)[0] = i8(source)[0]
+        if itemsize == 16:
+            i8(to)[1] = i8(source)[1]
+
+
+@typed
+def in_c_order(frame, header, itemsize):
+    """A buffer with the elements of an array that lies in another order."""
+    place, count = header + frame.array_strides, count_of(frame, header)
+    ndim, lengths, steps = i4(place - 16)[0], i8(i8(place - 8)[0]), i8(i8(place)[0])
+    room = take(frame, count * itemsize)
+    inner, pace = lengths[ndim - 1], steps[ndim - 1]
+    for first in range(0, count, inner):
+        at, rest = data(frame, header), first // inner
+        for d in range(ndim - 2, -1, -1):
+            at += rest % lengths[d] * steps[d]
+            rest //= lengths[d]
+        for k in range(inner):
+            copy_element(at + k * pace, room + (first + k) * itemsize, itemsize)
+    return room
+
+
+@typed
 def all_finite(address, s0, s1, rows, cols):
     """`finite`, along the memory whichever way the matrix lies."""
     if s0 == 1 and s1 != 1:

@@ -7,7 +7,7 @@ at every record that needs Python.
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import address, call8, f4, f8, i4, i8, u1
+from tapegrad.kernels.memory import address, call8, f4, f8, i8, u1
 from tapegrad.kernels.sweep.arena import (
     add_f4,
     cell_of,
@@ -18,7 +18,16 @@ from tapegrad.kernels.sweep.arena import (
     wanted,
     widened,
 )
-from tapegrad.kernels.sweep.matmul_adjoints import factor, factor_size
+from tapegrad.kernels.sweep.elementwise_adjoints import (
+    elementwise,
+    input_size,
+    kernel_at,
+    pattern,
+    readable,
+    size_of_operand,
+    size_of_result,
+)
+from tapegrad.kernels.sweep.matmul_adjoints import factor
 from tapegrad.kernels.sweep.reachability import (
     find,
     input_at,
@@ -30,20 +39,16 @@ from tapegrad.kernels.sweep.reachability import (
     release,
 )
 from tapegrad.kernels.sweep.sweep_abi import (
-    ALIGNED_IN_C_ORDER,
     DONE,
     FIELD,
     FIELD_MASK,
     FREE_LISTS,
-    KIND_ASSIGN,
     KIND_AXIS,
     KIND_CALL,
     KIND_JOIN,
     KIND_MATMUL,
     KIND_MEAN,
     KIND_PICK,
-    KIND_PUT,
-    KIND_SELECT,
     KIND_SOLVE,
     KIND_SUM,
     KIND_TRIANGLE,
@@ -51,7 +56,6 @@ from tapegrad.kernels.sweep.sweep_abi import (
     NEED_CAPTURE,
     NEED_INSIDE,
     ONE_LEAF,
-    PLACE_BITS,
     PROPAGATE,
     RESUME,
     ROOM,
@@ -65,24 +69,15 @@ from tapegrad.kernels.sweep.sweep_abi import (
     WANTS_RULE,
     SweepFrame,
 )
-from tapegrad.kernels.sweep.view_adjoints import (
-    clear,
-    gather,
-    repeats,
-    row_count,
-    row_length,
-    row_start,
-    scatter,
-)
+from tapegrad.kernels.sweep.view_adjoints import clear, gather, repeats, scatter
 from tapegrad.tape.tape import (
     AUX,
-    BROADCAST,
     CODE_MASK,
-    COLUMN,
     DTYPE_SHIFT,
     FIELDS,
     GENERAL,
     HOOKED,
+    MIXED,
     PACKED,
     ROW,
     SCALAR,
@@ -96,68 +91,10 @@ UNIT = 0x3FF0000000000000  # the bits of 1.0
 
 
 @typed
-def place_size(kind, n, aux, k):
-    """How many elements an input has."""
-    if kind == KIND_PICK or kind == KIND_SELECT:
-        return aux & FIELD_MASK
-    if k == 0 or kind == KIND_TRIANGLE:
-        return n
-    if kind == KIND_PUT:
-        return aux & FIELD_MASK
-    return aux >> PLACE_BITS if kind == KIND_ASSIGN else 1
-
-
-@typed
-def kernel_at(word, k, scalars):
-    """Where the address of the kernel for operand k stands among KERNELS."""
-    return (((word & CODE_MASK) * 2 + ((word >> DTYPE_SHIFT) & 1)) * 3 + k) * 8 + scalars
-
-
-@typed
 def at_places(frame, record, index, kind, k, n, g, out):
     """Call the kernel that knows chosen places."""
     kernel = i8(frame.kernels)[kernel_at(record[WORD] & ~SINGLE, 0, 0)]
     return call8(kernel, address(frame), index, kind, record[AUX], k, n, g, out)
-
-
-@typed
-def input_size(frame, kind, word, n, aux, k):
-    """How many elements an input has, from how it is broadcast or seen."""
-    if kind == KIND_VIEW:
-        return i8(frame.views)[aux]
-    if kind == KIND_JOIN:
-        return i8(frame.views)[i8(frame.views)[aux + k]]
-    if kind == KIND_SUM or kind == KIND_MEAN:
-        return aux
-    if kind == KIND_AXIS:
-        return aux & FIELD_MASK
-    if KIND_PICK <= kind <= KIND_TRIANGLE:
-        return place_size(kind, n, aux, k)
-    if kind == KIND_MATMUL:
-        return factor_size(aux, k)
-    if kind >= KIND_SOLVE:
-        return 0  # it was small when it was recorded
-    if word & BROADCAST:
-        return i8(frame.views)[i8(frame.views)[aux + k]]
-    how = (word >> (16 + 2 * k)) & 3
-    if how == SCALAR:
-        return 1
-    if how == ROW:
-        return aux
-    if how == COLUMN:
-        return n // aux
-    return n
-
-
-@typed
-def pattern(word):
-    """Which operands a kernel reads as one scalar per row."""
-    bits = 0
-    for k in range(3):
-        how = (word >> (16 + 2 * k)) & 3
-        if how == SCALAR or how == COLUMN:
-            bits |= 1 << k
-    return bits
 
 
 @typed
@@ -190,93 +127,12 @@ def spread(frame, record, g, out, fresh, n, mean):
 
 
 @typed
-def row_step(how, step, itemsize):
-    """How far an operand moves from one row of the result to the next."""
-    if how == SCALAR or how == ROW:
-        return 0
-    if how == COLUMN:
-        return itemsize
-    return step
-
-
-@typed
 def value_address(frame, index, k):
     """Where the k-th kept value of a record begins, or 0."""
     header = saved(frame, index, k)
     if header == frame.nothing:
         return 0
     return data(frame, header)
-
-
-@typed
-def over_rows(frame, record, kernel, k, g, out, itemsize, a, b, c, y):
-    """One kernel call per innermost row, where the table of strides says how operands lie."""
-    views, aux = i8(frame.views), record[AUX]
-    into = i8(frame.views + 8 * views[aux + k])
-    inner = row_length(into)
-    step = inner * itemsize
-    size_a = 1 if record[WORD] & CODE_MASK == frame.choice else itemsize
-    for r in range(row_count(into)):
-        at_a, at_b, at_c = 0, 0, 0
-        if a:
-            at_a = a + size_a * row_start(i8(frame.views + 8 * views[aux]), r)
-        if b:
-            at_b = b + itemsize * row_start(i8(frame.views + 8 * views[aux + 1]), r)
-        if c:
-            at_c = c + itemsize * row_start(i8(frame.views + 8 * views[aux + 2]), r)
-        to = out + itemsize * row_start(into, r)
-        call8(kernel, inner, 1, g + r * step, to, at_a, at_b, at_c, y + r * step if y else 0)
-
-
-@typed
-def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
-    """One kernel call, or one per row when an operand is a row or a column of the result."""
-    word = record[WORD]
-    aux = record[AUX]
-    code = word & CODE_MASK
-    kernel = i8(frame.kernels)[kernel_at(word, k, pattern(word))]
-    a, b, c, y = 0, 0, 0, 0
-    if i8(frame.keep)[index] != frame.nothing:
-        count = i8(frame.kinds)[code]  # how many operands the operation has
-        a = value_address(frame, index, 0)
-        if count == 1:
-            y = value_address(frame, index, 1)
-        else:
-            b = value_address(frame, index, 1)
-            if count == 2:
-                y = value_address(frame, index, 2)
-            else:
-                c = value_address(frame, index, 2)
-                y = value_address(frame, index, 3)
-    if fresh and n == 0:  # no row will be written
-        clear(out, input_size(frame, 0, word, n, aux, k) * itemsize)
-    if word & BROADCAST:
-        if fresh:
-            clear(out, input_size(frame, 0, word, n, aux, k) * itemsize)
-        over_rows(frame, record, kernel, k, g, out, itemsize, a, b, c, y)
-        return
-    accumulate = 0 if fresh else 1
-    if aux == 0:
-        call8(kernel, n, accumulate, g, out, a, b, c, y)
-        return
-    how_a, how_b, how_c = (word >> 16) & 3, (word >> 18) & 3, (word >> 20) & 3
-    how = (word >> (16 + 2 * k)) & 3
-    step = aux * itemsize
-    size_a = 1 if code == frame.choice else itemsize
-    step_a = row_step(how_a, aux * size_a, size_a)
-    step_b = row_step(how_b, step, itemsize)
-    step_c = row_step(how_c, step, itemsize)
-    step_out = row_step(how, step, itemsize)
-    for _ in range(n // aux):
-        call8(kernel, aux, accumulate, g, out, a, b, c, y)
-        g += step
-        out += step_out
-        a += step_a if a else 0
-        b += step_b if b else 0
-        c += step_c if c else 0
-        y += step if y else 0
-        if step_out == 0:
-            accumulate = 1
 
 
 @typed
@@ -338,18 +194,26 @@ def add_adjoint(frame, record, index, kind, k, g, n, size, out, fresh, is_f4):
 
 
 @typed
-def contribute(frame, record, index, kind, k, g, n, itemsize):
+def contribute(frame, record, index, kind, k, g, n):
     """Add the contribution of one record to the adjoint of its k-th input."""
-    size = input_size(frame, kind, record[WORD], n, record[AUX], k)
+    word = record[WORD]
+    size, itemsize = (
+        input_size(frame, kind, word, n, record[AUX], k),
+        size_of_operand(word, kind, k),
+    )
     cell = i8(cell_of(frame, input_at(frame, record, k)))
     fresh = cell[0] == 0
     if fresh:
         cell[0] = take(frame, size * itemsize)
     out = cell[0] & ~1
-    if kind == KIND_SUM or kind == KIND_MEAN:
+    if kind < KIND_SUM:
+        elementwise(frame, record, index, k, g, n, out, fresh)
+    elif word & MIXED:
+        kernel = i8(frame.kernels)[kernel_at(word, 0, 0)]
+        nbytes = size * itemsize if fresh else 0
+        call8(kernel, address(frame), index, kind, k, g, out, nbytes, n)
+    elif kind == KIND_SUM or kind == KIND_MEAN:
         spread(frame, record, g, out, fresh, n, kind == KIND_MEAN)
-    elif kind < KIND_SUM:
-        elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
     else:
         is_f4 = itemsize == 4
         if kind == KIND_MATMUL and factor(frame, record, index, k, g, out, fresh, is_f4, 1):
@@ -364,20 +228,6 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
         if is_f4:
             give_back(frame, source, n * 8)
             add_f4(frame, target, size, out, fresh)
-
-
-@typed
-def strides_ok(frame, record, index, kind):
-    """Whether a kernel can read the kept values: aligned, in C order without gaps."""
-    if i8(frame.keep)[index] == frame.nothing or kind >= KIND_SUM:
-        return True
-    for k in range(kind + 1):
-        header = saved(frame, index, k)
-        none = header == frame.nothing
-        flags = ALIGNED_IN_C_ORDER if none else i4(header + frame.array_flags)[0]
-        if flags & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
-            return False
-    return True
 
 
 @typed
@@ -397,16 +247,19 @@ def handed_back(frame, word, index, kind, n):
 def obstacle(frame, record, index, kind, n):
     """Why the compiled sweep cannot go on with this record by itself: a status, or DONE."""
     word = record[WORD]
-    if word & HANDS_BACK or n > SMALL:
+    most = SMALL >> 1 if word & MIXED else SMALL
+    if word & HANDS_BACK or n > most:
         return handed_back(frame, word, index, kind, n)
     if frame.need and u1(frame.need)[index] & NEED_CAPTURE:
         return WANTS_PYTHON
-    if frame.arena_end - frame.arena_at < ROOM:
-        return WANTS_ROOM
-    if kind == KIND_MATMUL and frame.gemm == 0:
-        return WANTS_BLAS
-    if not strides_ok(frame, record, index, kind):
+    if not readable(frame, index, kind):
         return WANTS_PYTHON
+    # Of each of four values there may be a copy, whose room is rounded up.
+    copies = 8 * n * size_of_result(word) if frame.unordered else 0
+    if frame.arena_end - frame.arena_at < ROOM + copies:
+        return WANTS_ROOM
+    if kind == KIND_MATMUL and frame.gemm == 0 and not word & MIXED:
+        return WANTS_BLAS
     if KIND_PICK <= kind <= KIND_TRIANGLE:
         at = kernel_at(word & ~SINGLE, 0, 0)
         if i8(frame.kernels)[at] == 0:
@@ -425,10 +278,12 @@ def obstacle(frame, record, index, kind, n):
             continue
         if input_size(frame, kind, word, n, record[AUX], k) > SMALL:
             return WANTS_PYTHON
-        if kind < KIND_SUM or kind == KIND_AXIS:
+        if kind < KIND_SUM or kind == KIND_AXIS or word & MIXED:
             at = kernel_at(word, k, pattern(word))
             if kind == KIND_AXIS:
                 at = kernel_at(word & ~SINGLE, k, 0)
+            elif kind >= KIND_SUM:
+                at = kernel_at(word, 0, 0)
             if i8(frame.kernels)[at] == 0:
                 frame.detail = at
                 return WANTS_KERNEL
@@ -450,7 +305,7 @@ def sweep(frame):
         if status != DONE:
             frame.cursor = index
             return status
-        itemsize = 4 if (record[WORD] >> DTYPE_SHIFT) & 1 else 8
+        itemsize = size_of_result(record[WORD])
         if kind >= KIND_SOLVE:
             kernel = i8(frame.kernels)[kernel_at(record[WORD], 0, 0)]
             if not call8(kernel, address(frame), index, kind, cell & ~1, itemsize, 0, 0, 0):
@@ -459,7 +314,7 @@ def sweep(frame):
         else:
             for k in range(input_count(record)):
                 if wanted(frame, input_at(frame, record, k)):
-                    contribute(frame, record, index, kind, k, cell & ~1, n, itemsize)
+                    contribute(frame, record, index, kind, k, cell & ~1, n)
         if cell & 1 == 0:
             give_back(frame, cell, n * itemsize)
         adjoints[index] = 0

@@ -6,8 +6,8 @@ for it.
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import address, f8, i4, i8, room_f8, u1
-from tapegrad.kernels.sweep.arena import data, give_back, saved, take
+from tapegrad.kernels.memory import address, f8, i8, room_f8, u1
+from tapegrad.kernels.sweep.arena import count_of, data, give_back, saved, take
 from tapegrad.kernels.sweep.sweep_abi import (
     EACH_BITS,
     FIELD,
@@ -36,15 +36,6 @@ def chosen(frame, index, kind, aux):
     """The header of the array that names the places, or 0: no formula reads it."""
     header = saved(frame, index, 2 if kind == KIND_PUT and aux & INDEX_LAST else 1)
     return 0 if header == frame.nothing else header
-
-
-@typed
-def count_of(frame, header):
-    """How many elements an array has."""
-    count = 1
-    for d in range(i4(header + frame.array_strides - 16)[0]):
-        count *= i8(i8(header + frame.array_strides - 8)[0])[d]
-    return count
 
 
 @typed

@@ -135,9 +135,12 @@ def right_adjoint(at, s0, s1, g, out, m, inner, cols, fresh):
 
 
 @typed
-def strides(frame, header, m, inner, cols, k, is_f4):
-    """How far rows and columns of the other factor than k are apart, in elements."""
-    first, shift = max(i4(header + frame.array_strides - 16)[0] - 2, 0), 2 if is_f4 else 3
+def strides(frame, header, m, inner, cols, k, shift):
+    """How far rows and columns of the other factor than k are apart, in elements.
+
+    An element takes `1 << shift` bytes.
+    """
+    first = max(i4(header + frame.array_strides - 16)[0] - 2, 0)
     s0, s1 = stride(header, frame, first, shift), stride(header, frame, first + 1, shift)
     if k == 0 and cols == 1:  # a vector, or a single column: its one stride is that along `inner`
         s1 = 1
@@ -179,7 +182,7 @@ def factor(frame, record, index, k, g, out, fresh, is_f4, blas):
     aux, header = record[AUX], saved(frame, index, 1 - k)
     m, inner, cols = aux & FIELD_MASK, aux >> FIELD & FIELD_MASK, aux >> 2 * FIELD & FIELD_MASK
     batch, serves_all = aux >> 3 * FIELD & FIELD_MASK, aux & (ONE_RIGHT if k else ONE_LEFT)
-    s0, s1 = strides(frame, header, m, inner, cols, k, is_f4)
+    s0, s1 = strides(frame, header, m, inner, cols, k, 2 if is_f4 else 3)
     in_order = i4(header + frame.array_flags)[0] & ALIGNED_IN_C_ORDER == ALIGNED_IN_C_ORDER
     if aux & ONE_RIGHT and (k == 0 or in_order):
         m, batch = m * batch, 1  # rows of one matrix

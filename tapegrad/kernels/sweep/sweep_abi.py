@@ -79,6 +79,7 @@ class SweepFrame(WordStruct):
     capacity: int  # of adjoints and marks: for so many records and leaves there is room
     kernel: int  # the compiled sweep
     choice: int  # the code of `where`, whose first operand is of bytes
+    unordered: int  # whether values that a record has kept lie in another order than C's
 
 
 EVERY_LEAF = -1  # in place of the number of targets
@@ -99,10 +100,15 @@ LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends 
 
 # Kinds of records: an elementwise operation is named by its number of operands (1 to 3).
 (
-    KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_AXIS,
+    KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_AXIS, KIND_PARTS,
     KIND_PICK, KIND_SELECT, KIND_PUT, KIND_MASK, KIND_ASSIGN, KIND_TRIANGLE,
     KIND_SOLVE, KIND_SLOGDET, KIND_DET, KIND_FACTOR, KIND_CONVOLUTION, KIND_WINDOWS, KIND_CALL,
-) = range(4, 23)  # fmt: skip
+) = range(4, 24)  # fmt: skip
+
+CAPACITY = 1024  # operations: the sweep holds the address of their kernels, which never moves
+PER_OP = 48  # kernels of real numbers: two dtypes, three operands, eight patterns of scalars
+# As many follow for each way in which the result and the operands may be complex.
+REAL = CAPACITY * PER_OP
 
 SINGLE = 1 << DTYPE_SHIFT  # in the word of a record: float32
 FIELD = 15  # bits of a number in AUX where that holds several
@@ -118,7 +124,7 @@ SMALL = MATRIX = (1 << 14) - 1
 # factor is one for all of them.
 ONE_LEFT, ONE_RIGHT = 1 << 4 * FIELD, 2 << 4 * FIELD
 SYSTEM = 1024  # elements up to which a system of equations is solved within the compiled sweep
-CHUNK = 1 << 20  # bytes of the arena's first chunk; it must hold more than one record needs
+CHUNK = 1 << 21  # bytes of the arena's first chunk; it must hold more than one record needs
 # In AUX of a factorization: rows and columns (of the right side, for systems), the number of
 # matrices, and what a system is like.
 FACTOR_SIDE = 6

@@ -389,3 +389,41 @@ def test_what_is_older_than_a_sweep_wants_no_adjoint_whatever_was_marked_before(
         for _ in range(length):
             wanted, y = wanted * np.cos(y), np.sin(y)
         np.testing.assert_allclose(tg.grad(f)(0.5, length), wanted, rtol=1e-12)
+
+
+OUT_OF_ORDER = {
+    "a transpose": lambda x, y: x.T * y,
+    "a column": lambda x, y: x[:, 0] * y[0] / x[:, 1],
+    "every other": lambda x, y: x[:, ::2] * y.T[:, :2] - x[:, 1::2] * y.T[:, 2:],
+    "a result": lambda x, y: tg.exp(x.T) + tg.tanh(y.T).T,
+    "reversed": lambda x, y: tg.from_numpy(y.detach().numpy()[::-1]) * y,
+    "a row, a column, a number": lambda x, y: x.T * x[:, 0] + y.T[:, :1].T * y + y * x.T[1, 2],
+    "broadcast in other ways": lambda x, y: x[:, None, ::2] * y.T[None, :, 1::2],
+    "a condition": lambda x, y: tg.where((x > 0).T, x.T, y),
+    "a view of a view": lambda x, y: x.T[1:][:, 0].unsqueeze(0) * y.T.diagonal()[1:, None],
+    "three operands": lambda x, y: tg.addcmul(x.T, y, x.T) + tg.lerp(x.T, y, x.T),
+}
+
+
+@pytest.mark.parametrize("dtype", [tg.float64, tg.float32], ids=str)
+@pytest.mark.parametrize("case", OUT_OF_ORDER)
+def test_values_that_lie_in_another_order(case, dtype, never_in_python):
+    def build():
+        x, y = leaf(3, 4, dtype=dtype), leaf(4, 3, dtype=dtype)
+        made = OUT_OF_ORDER[case](x * 1, y * 1)
+        return (made * made).sum() + made.mean(), [x, y]
+
+    both(build, tolerance=1e-12 if dtype is tg.float64 else 1e-5, allow_unused=True)
+
+
+def test_many_values_that_lie_in_another_order():
+    """Copies are given back: the arena does not run out."""
+
+    def build():
+        x = leaf(120, 130)
+        y = x
+        for _ in range(12):
+            y = tg.sin(y.T * x.T).T
+        return y.sum(), [x]
+
+    both(build)
