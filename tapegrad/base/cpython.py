@@ -43,6 +43,33 @@ def numpy_function(place: int) -> int:
     return int((ctypes.c_int64 * (place + 1)).from_address(table)[place])
 
 
+class _Ufunc(ctypes.Structure):
+    """The beginning of NumPy's PyUFuncObject."""
+
+    _fields_ = (
+        ("head", ctypes.c_int64 * 2),
+        ("nin", ctypes.c_int),
+        ("nout", ctypes.c_int),
+        ("nargs", ctypes.c_int),
+        ("identity", ctypes.c_int),
+        ("loops", ctypes.c_void_p),
+        ("data", ctypes.c_void_p),
+        ("ntypes", ctypes.c_int),
+    )
+
+
+def ufunc_loop(ufunc: Any, types: str) -> tuple[int, int] | None:
+    """Where a loop over types, one of `ufunc.types`, stands, and the data that goes with it."""
+    head = _Ufunc.from_address(id(ufunc))
+    same = (head.nin, head.nargs, head.ntypes) == (ufunc.nin, ufunc.nargs, ufunc.ntypes)
+    if not same or types not in ufunc.types or not head.loops:
+        return None
+    place = ufunc.types.index(types)
+    words = ctypes.c_int64 * head.ntypes
+    data = words.from_address(head.data)[place] if head.data else 0
+    return words.from_address(head.loops)[place], data
+
+
 def slot_offset(member: Any) -> int:
     """Where a slot stands in its objects, in bytes: CPython's PyMemberDescrObject tells."""
     found = ctypes.c_int64.from_address(id(member) + 40).value

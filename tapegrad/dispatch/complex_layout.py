@@ -16,7 +16,14 @@ from tapegrad.dispatch.operand_layout import (
     place_of,
     summed,
 )
-from tapegrad.kernels.sweep.sweep_abi import KIND_MATMUL, KIND_MEAN, KIND_SUM, KIND_VIEW, SMALL
+from tapegrad.kernels.sweep.sweep_abi import (
+    KIND_FOURIER,
+    KIND_MATMUL,
+    KIND_MEAN,
+    KIND_SUM,
+    KIND_VIEW,
+    SMALL,
+)
 from tapegrad.ops.complex_parts import complex_, conj
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import PASSES, STRIDED
@@ -66,6 +73,11 @@ def _layout(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, Any
         return None if place < 0 else (0, place)
     if op.moves == "concat":
         return joined(op, arrays, result, params["dim"])
+    if op.sweep == KIND_FOURIER:
+        from tapegrad.dispatch import fourier_adjoint_plans  # which loads the transforms
+
+        planned = fourier_adjoint_plans.adjoint(op, first, result, params)
+        return (0, planned) if planned else None
     if op.sweep == KIND_MATMUL and first.dtype is arrays[1].dtype:
         return _product(first.shape, arrays[1].shape)
     return None

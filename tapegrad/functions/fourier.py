@@ -13,8 +13,10 @@ from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.base.size import only_ints
 from tapegrad.dispatch.call_plans import add_plan, call_plan, count_call, form_plan, is_due, plans
 from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.fourier_adjoint_plans import row_loop
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.operand_layout import address
+from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.functions.arguments import as_input, as_type, numpy_names, one_dim
 from tapegrad.functions.complex_parts import conj
 from tapegrad.functions.creation import as_tensor
@@ -484,30 +486,16 @@ def _plan_of_lines(
 
 def _plan_of_rows(op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> CallPlan | None:
     """By NumPy's loop, of the last dimension."""
-    if f.loops is None or params["dims"] != (x.ndim - 1,):
-        return None
-    from tapegrad.native.bindings import loop_of  # with which the native path was opened
-
-    widens = op is f.fft_r2c and not params["half"]
-    if op is f.fft_c2r:
-        name = "irfft"
-    elif op is f.fft_r2c and not widens:
-        name = "rfft"
-    else:
-        name = "fft" if params.get("forward", True) else "ifft"
-    n = y.shape[-1] if name == "irfft" else x.shape[-1]
-    ufunc, factor, _, kind = f.plan(name, n, x.ndim - 1, params["scale"], x.dtype)
-    operand = np.result_type(x.dtype, np.complex64).char if widens else x.dtype.char
-    loop = loop_of(ufunc, f"{operand}{factor.dtype.char}->{kind.char}")
-    if loop is None:
+    found = row_loop(op, x, y, params)
+    if found is None:
         return None
     words = RowTransform.words(
-        data=loop[1], factor=address(factor), length=x.shape[-1], itemsize=y.itemsize,
-        result_length=y.shape[-1], widens=int(widens),
+        data=found.data, factor=address(found.factor), length=x.shape[-1], itemsize=y.itemsize,
+        result_length=y.shape[-1], widens=int(found.widens),
     )  # fmt: skip
-    extra = params, ((x.shape, x.dtype),)
+    layout, extra = layout_of(op, [x], y, params) or (GENERAL, 0), (params, ((x.shape, x.dtype),))
     plan = call_plan(
-        op, y, (GENERAL, 0), extra, (0,), words, operands=1, loops=TRANSFORM, loop=loop[0],
-        rows=None, itemsize=x.itemsize, dtype=id(kind),
+        op, y, layout, extra, (0,), words, operands=1, loops=TRANSFORM, loop=found.loop,
+        rows=None, itemsize=x.itemsize, dtype=id(found.kind),
     )  # fmt: skip
-    return plan._replace(keeps=(*plan.keeps, factor, kind))
+    return plan._replace(keeps=(*plan.keeps, found.factor, found.kind))

@@ -65,5 +65,29 @@ class FourierForm(WordStruct):
     middle: int  # where in the room an array between stages begins, if it is not given
 
 
+class FourierAdjoint(WordStruct):
+    """The adjoint of a transform, for the compiled sweep: a transform back."""
+
+    loop: int  # of the library, over a form, or NumPy's over the last dimension
+    form: int  # the address of a `FourierForm`, or 0
+    units: int
+    room: int  # in bytes
+    # of NumPy's loop
+    data: int
+    factor: int  # the address of the number that results are multiplied by
+    lines: int
+    length: int  # of a line, and of what is made of it
+    made_length: int
+    # the adjoint that is given, and what the transform makes of it, in bytes
+    given: int
+    made: int
+    itemsize: int
+    made_itemsize: int
+    # addresses of weights for each number of the one and the other, or 0
+    before: int
+    after: int
+    keeps_real: int  # real parts alone are handed on
+
+
 OPERAND, RESULT, MIDDLE = range(3)
 FINE_BITS = 10  # of a power, looked up in the fine table

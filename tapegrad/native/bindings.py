@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.compile_stages import NotCompiled
-from tapegrad.base.cpython import address_of, numpy_function, slot_offset
+from tapegrad.base.cpython import address_of, numpy_function, slot_offset, ufunc_loop
 from tapegrad.base.size import Size
 from tapegrad.dispatch import call_plans, op_functions, views
 from tapegrad.dispatch.complex_layout import complex_matrices
@@ -67,36 +67,9 @@ _OPERANDS = {"a": OPERAND_A, "b": OPERAND_B, "y": RESULT, "0": NULL}
 _TAPE, _PULL = sys.intern("tape"), sys.intern("pull")
 
 
-class _Ufunc(ctypes.Structure):
-    """The beginning of NumPy's PyUFuncObject."""
-
-    _fields_ = (
-        ("head", ctypes.c_int64 * 2),
-        ("nin", ctypes.c_int),
-        ("nout", ctypes.c_int),
-        ("nargs", ctypes.c_int),
-        ("identity", ctypes.c_int),
-        ("loops", ctypes.c_void_p),
-        ("data", ctypes.c_void_p),
-        ("ntypes", ctypes.c_int),
-    )
-
-
 def _loop(ufunc: Any, letter: str = "d", result: str = "") -> tuple[int, int] | None:
     """The address of a ufunc's loop over a type, and of the data that goes with it."""
-    return loop_of(ufunc, letter * ufunc.nin + "->" + (result or letter))
-
-
-def loop_of(ufunc: Any, wanted: str) -> tuple[int, int] | None:
-    """The same over these types, one of `ufunc.types`."""
-    head = _Ufunc.from_address(id(ufunc))
-    same = (head.nin, head.nargs, head.ntypes) == (ufunc.nin, ufunc.nargs, ufunc.ntypes)
-    if not same or wanted not in ufunc.types or not head.loops:
-        return None
-    place = ufunc.types.index(wanted)
-    words = ctypes.c_int64 * head.ntypes
-    data = words.from_address(head.data)[place] if head.data else 0
-    return words.from_address(head.loops)[place], data
+    return ufunc_loop(ufunc, letter * ufunc.nin + "->" + (result or letter))
 
 
 def _compares(op: Op) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.sweep.sweep_abi import KIND_FOURIER
 from tapegrad.ops import fourier_forms
 from tapegrad.ops.complex_parts import real
 from tapegrad.ops.core import OWN, Op, linear
@@ -99,15 +100,19 @@ def _c2r(x: Any, *, dims: Shape, scale: str, size: int) -> Any:
     return library.irfftn(x, sizes, axes=dims, norm=BACKWARD[scale])
 
 
-def _inner(g: Any, dims: Shape, size: int, factor: float) -> Any:
-    """Multiply the frequencies by a factor that stand for two, themselves and their conjugates."""
+def inner_weights(g: Any, dims: Shape, size: int, factor: float) -> np.ndarray:
+    """A factor for frequencies that stand for two, themselves and their conjugates, or 1."""
     shape = [1] * len(g.shape)
     shape[dims[-1]] = size // 2 + 1
     weights = np.full(size // 2 + 1, factor, g._a.real.dtype if hasattr(g, "_a") else g.real.dtype)
     weights[0] = 1.0
     if size % 2 == 0:
         weights[-1] = 1.0
-    return mul(g, weights.reshape(shape))
+    return weights.reshape(shape)
+
+
+def _inner(g: Any, dims: Shape, size: int, factor: float) -> Any:
+    return mul(g, inner_weights(g, dims, size, factor))
 
 
 def _r2c_vjp(g: Any, x_spec: Any, dims: Shape, scale: str, half: bool) -> Any:
@@ -126,10 +131,12 @@ fft_c2c: Op = linear(
     "fft_c2c",
     large("fourier_transforms.c2c", _c2c, 0),
     x=lambda g, dims, scale, forward: fft_c2c(g, dims=dims, scale=scale, forward=not forward),
-    complex=OWN,
-)
-fft_r2c: Op = linear("fft_r2c", large("fourier_transforms.r2c", _r2c, 0), x=_r2c_vjp, complex=OWN)
-fft_c2r: Op = linear("fft_c2r", large("fourier_transforms.c2r", _c2r, 0), x=_c2r_vjp, complex=OWN)
+    complex=OWN, sweep=KIND_FOURIER,
+)  # fmt: skip
+fft_r2c: Op = linear("fft_r2c", large("fourier_transforms.r2c", _r2c, 0), x=_r2c_vjp,
+                     complex=OWN, sweep=KIND_FOURIER)  # fmt: skip
+fft_c2r: Op = linear("fft_c2r", large("fourier_transforms.c2r", _c2r, 0), x=_c2r_vjp,
+                     complex=OWN, sweep=KIND_FOURIER)  # fmt: skip
 
 
 def _sines(x: Any, *, kind: str, dim: int) -> Any:

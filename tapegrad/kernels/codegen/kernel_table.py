@@ -23,6 +23,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     KIND_CONVOLUTION,
     KIND_DET,
     KIND_FACTOR,
+    KIND_FOURIER,
     KIND_JOIN,
     KIND_PARTS,
     KIND_PICK,
@@ -112,6 +113,7 @@ _SWEEP_MODULES = {
     KIND_DET: ("system", "solve_adjoints"),
     KIND_CONVOLUTION: ("convolved", "convolution_adjoints"),
     KIND_WINDOWS: ("windowed", "window_adjoints"),
+    KIND_FOURIER: ("transformed", "fourier_adjoints"),
 }
 
 
@@ -142,6 +144,8 @@ def complex_adjoint(op: Op, operand: int, dtype: str, scalars: int, mixed: int) 
     """The address of an adjoint kernel of an operation on complex numbers; see `complex_rules`."""
     if op.moves in PASSES:
         op, operand = add, 0
+    elif op.sweep in _SWEEP_MODULES:
+        return _load(*_SWEEP_MODULES[op.sweep])
     elif kinds[op.code] >= KIND_SUM:
         return _load("moved", "complex_adjoints")
     from tapegrad.kernels.codegen import complex_rules

@@ -74,6 +74,28 @@ CASES = {
 }
 
 
+TRANSFORMS = {
+    "rows": lambda z, w: tg.fft.fft(z) * tg.fft.ifft(w, norm="ortho"),
+    "of real numbers": lambda z, w: tg.fft.rfft(z.real) * tg.fft.fft(w.imag)[:, :3],
+    "to real numbers": lambda z, w: tg.fft.irfft(z, 6) * tg.fft.irfft(w, 7, norm="forward")[:, :6],
+    "half of them": lambda z, w: tg.fft.hfft(z) + tg.fft.ihfft(w.real).abs().mean(),
+    "one line": lambda z, w: tg.fft.fft(z[0]) * tg.fft.rfft(w[0].real, 7),
+    "both dimensions": lambda z, w: tg.fft.fft2(z.tile(4, 4)) * tg.fft.ifft2(w.tile(4, 4)),
+    "both of real numbers": lambda z, w: tg.fft.rfft2(z.tile(4, 4).real),
+    "a filter": lambda z, w: tg.fft.irfft(tg.fft.rfft(z.real) * w[:, :3]),
+}
+
+
+@pytest.mark.parametrize("dtype", [tg.complex128, tg.complex64], ids=str)
+@pytest.mark.parametrize("case", TRANSFORMS)
+def test_fourier_transforms(case, dtype, never_in_python):
+    def build():
+        z, w = numbers(3, 4, dtype=dtype), numbers(3, 4, dtype=dtype)
+        return weighed(TRANSFORMS[case](z * 1, w * 1)), [z, w]
+
+    both(build, tolerance=1e-11 if dtype is tg.complex128 else 2e-5, allow_unused=True)
+
+
 @pytest.mark.parametrize("dtype", [tg.complex128, tg.complex64], ids=str)
 @pytest.mark.parametrize("case", CASES)
 def test_what_moves_and_adds_up(case, dtype, never_in_python):
