@@ -136,6 +136,10 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
     if not rule_codegen.has_kernel(op, operand):
         return 0
     source = rule_codegen.adjoint_source(op, operand, dtype, scalars)
+    if rule_codegen.calls_scipy(op, operand):
+        from tapegrad.compiler.llvm import scipy_calls
+
+        scipy_calls.offer(scipy_calls.PREFIX)  # what the code is linked to
     return build.load_or_ask(ELEMENTS, source, ARGUMENTS, _written)
 
 

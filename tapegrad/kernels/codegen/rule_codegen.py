@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from tapegrad.kernels import simd_tables
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, table
+from tapegrad.ops.elementwise import Lazy
 from tapegrad.ops.facets import Facets
 
 Short = Literal["none", "untabled", "all"]  # which short forms are wanted
@@ -161,11 +162,23 @@ def result(op: Op) -> Symbol:
     return Symbol(op.name, tuple(Symbol(name) for name in OPERANDS[: len(op.inputs)]))
 
 
-def computable(x: Any) -> bool:
-    """Whether every operation of an expression is known for one element."""
+def computable(x: Any, *, scipy: bool = False) -> bool:
+    """Whether every operation of an expression is known for one element, perhaps as SciPy's."""
     if not isinstance(x, Symbol) or not x.args:
         return True
-    return bool(scalar_form(x.name)) and all(computable(arg) for arg in x.args)
+    known = bool(scalar_form(x.name)) or (scipy and is_scipys(x.name))
+    return known and all(computable(arg, scipy=scipy) for arg in x.args)
+
+
+def is_scipys(name: str) -> bool:
+    """Whether an operation is a function of SciPy's, which compiled code calls by pointer."""
+    op = table.get(name)
+    return op is not None and op.in_c and isinstance(op.forward, Lazy)
+
+
+def calls_scipy(op: Op, k: int) -> bool:
+    """Whether the partial derivative in operand k is computed by SciPy's functions."""
+    return any(map(is_scipys, _operations(partial(op, k))))
 
 
 def names_in(x: Any) -> set[str]:
@@ -327,5 +340,5 @@ def has_kernel(op: Op, k: int) -> bool:
         op.kind == ELEMENTWISE
         and type(formula) is Formula
         and "g" not in formula.reads
-        and computable(partial(op, k))
+        and computable(partial(op, k), scipy=True)
     )
