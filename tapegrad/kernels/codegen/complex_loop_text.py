@@ -12,9 +12,9 @@ import numpy as np
 
 from tapegrad.compiler.llvm import elementary
 from tapegrad.compiler.llvm.function_builder import FunctionBuilder
-from tapegrad.compiler.llvm.scalar_ops import Code, Value, literal
+from tapegrad.compiler.llvm.scalar_ops import Code, Value
 from tapegrad.kernels.codegen.complex_rules import IMAGINARY, ComplexLoop
-from tapegrad.kernels.codegen.loop_text import ATTRIBUTES
+from tapegrad.kernels.codegen.loop_text import ATTRIBUTES, value_of
 from tapegrad.kernels.codegen.rule_codegen import ADJOINT
 
 
@@ -81,19 +81,10 @@ class _Text:
             if read not in loop.fixed:
                 values.update(self._loaded(read, at[read], i))
         code = Code(prefix)
-        made = [code.cast(self._value(code, x, values), self.kind) for x in loop.value]
+        made = [code.cast(value_of(code, x, self.kind, values), self.kind) for x in loop.value]
         self.b.lines += code.lines
         self.used |= code.used
         return [x.name for x in made]
-
-    def _value(self, code: Code, x: Any, values: dict[str, Value]) -> Value:
-        if isinstance(x, str):
-            return values[x]
-        if not isinstance(x, list):
-            return literal(x, self.kind)
-        found = code.apply(x[0], [self._value(code, arg, values) for arg in x[1:]])
-        assert found is not None, x[0]
-        return found
 
     def _each(
         self, at: dict[str, str], before: dict[str, Value], out: str, prefix: str, adds: bool

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.kernels.codegen.rule_codegen import OPERANDS, Symbol, computable, names_in
+from tapegrad.kernels.codegen.rule_codegen import OPERANDS, Symbol, computable, names_in, plain
 from tapegrad.ops.complex_forms import FORMS, Pair, form_of, knows_zeros
 from tapegrad.ops.complex_parts import complex_, conj
 from tapegrad.ops.core import ANALYTIC, ELEMENTWISE, OWN, Formula, Op, table
@@ -183,13 +183,7 @@ def source(op: Op, k: int, dtype: str, scalars: int, mixed: int) -> str:
     given = {name for name, kind in zip(OPERANDS, op.inputs, strict=False) if kind == "condition"}
     fixed = {name for i, name in enumerate(OPERANDS[:3]) if scalars >> i & 1} & reads
     loop = ComplexLoop(
-        [_plain(x) for x in value], sorted(reads), sorted(pairs), sorted(given & reads),
+        [plain(x) for x in value], sorted(reads), sorted(pairs), sorted(given & reads),
         sorted(fixed), dtype, bool(scalars >> k & 1),
     )  # fmt: skip
     return json.dumps(loop)
-
-
-def _plain(x: Any) -> Any:
-    if not isinstance(x, Symbol):
-        return float(x)
-    return [x.name, *map(_plain, x.args)] if x.args else x.name

@@ -35,6 +35,17 @@ def text(source: str, name: str) -> str:
     return _Text(ElementLoop(*json.loads(source))).written(name)
 
 
+def value_of(code: Code, x: Any, kind: str, values: dict[str, Value]) -> Value:
+    """An expression as `rule_codegen.plain` has it, of values that have names."""
+    if isinstance(x, str):
+        return values[x]
+    if not isinstance(x, list):
+        return literal(x, kind)
+    found = code.apply(x[0], [value_of(code, arg, kind, values) for arg in x[1:]])
+    assert found is not None, x[0]
+    return found
+
+
 class _Text:
     """Writes the function of a loop, and one for each form of what it computes."""
 
@@ -70,7 +81,7 @@ class _Text:
         for read in self.reads:
             if read not in loop.fixed:
                 values[read] = self._load(code, read, "i64 %i")
-        value = code.cast(self._value(code, loop.value, values), kind)
+        value = code.cast(value_of(code, loop.value, kind, values), kind)
         self._note(code)
         if loop.total:
             summed = code.emit(kind, f"load {kind}, ptr %sum")
@@ -111,15 +122,6 @@ class _Text:
             at = code.emit("ptr", f"getelementptr {kind}, ptr {at}, {index}").name
         found = code.emit(kind, f"load {kind}, ptr {at}")
         return code.emit("i1", f"icmp ne {found}, 0") if condition else found
-
-    def _value(self, code: Code, x: Any, values: dict[str, Value]) -> Value:
-        if isinstance(x, str):
-            return values[x]
-        if not isinstance(x, list):
-            return literal(x, self.kind)
-        found = code.apply(x[0], [self._value(code, arg, values) for arg in x[1:]])
-        assert found is not None, x[0]
-        return found
 
     def _note(self, code: Code) -> None:
         """Note whether an argument is one that a form does not serve."""

@@ -283,16 +283,17 @@ def _source(
     given = {name for name, kind in zip(OPERANDS, op.inputs, strict=False) if kind == "condition"}
     forms = {name: chain(name, short) for name in sorted(_operations(value))}
     loop = ElementLoop(
-        _plain(value), tuple(sorted(read)), dtype, arguments, tuple(sorted(fixed & read)),
+        plain(value), tuple(sorted(read)), dtype, arguments, tuple(sorted(fixed & read)),
         tuple(sorted(given & read)), total, over, short, forms,
     )  # fmt: skip
     return json.dumps(loop)
 
 
-def _plain(x: Any) -> Any:
+def plain(x: Any) -> Any:
+    """An expression for JSON: a number, a name, or the name of an operation and expressions."""
     if not isinstance(x, Symbol):
         return float(x)
-    return [x.name, *map(_plain, x.args)] if x.args else x.name
+    return [x.name, *map(plain, x.args)] if x.args else x.name
 
 
 def _operations(x: Any) -> set[str]:
