@@ -15,6 +15,7 @@ from tapegrad.dispatch.operand_layout import (
     matrix_layout,
     place_of,
     summed,
+    view_place,
 )
 from tapegrad.kernels.sweep.sweep_abi import (
     KIND_FOURIER,
@@ -67,9 +68,12 @@ def _layout(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, Any
     if op.sweep in (KIND_SUM, KIND_MEAN):
         return summed(first, params["dim"])
     if op.moves in STRIDED or (op.sweep == KIND_VIEW and op.window is not None):
-        seen = op.view or op.window is None
-        window = result if seen else op.window(first, **params)  # type: ignore[misc]
-        place = place_of(first, window) if type(window) is np.ndarray else -1
+        if op.view or op.window is None:
+            place = view_place(op, first, result, params)
+        else:
+            window = op.window(first, **params)
+            known = type(window) is np.ndarray and window.dtype is first.dtype
+            place = place_of(first, window) if known else -1
         return None if place < 0 else (0, place)
     if op.moves == "concat":
         return joined(op, arrays, result, params["dim"])

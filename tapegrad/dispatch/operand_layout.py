@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import FIELD, MATRIX, ONE_LEFT, ONE_RIGHT, SMALL, find
 from tapegrad.ops.core import Op
-from tapegrad.ops.shape import stack
+from tapegrad.ops.shape import STRIDED, stack
 from tapegrad.tape.shape_table import Shape, strides
 from tapegrad.tape.tape import BROADCAST, CLASS_SHIFT, COLUMN, ROW, SCALAR
 
@@ -109,6 +109,19 @@ def _merged(target: Shape, steps: list[list[int]]) -> tuple[Shape, Shape]:
             lengths.append(n)
             innermost.append(d)
     return tuple(lengths), tuple(innermost)
+
+
+def view_place(op: Op, a: np.ndarray, r: np.ndarray, params: Any) -> int:
+    """`place_of` what a view operation shows of an operand, whose adjoint lies in C order.
+
+    What `as_strided` shows alone depends on how the operand lies.
+    """
+    if a.dtype is not r.dtype:
+        return -1
+    if a.flags.c_contiguous or a.size > SMALL or op.moves not in STRIDED:
+        return place_of(a, r)
+    like = np.empty(a.shape, a.dtype)
+    return place_of(like, op.forward(like, **params))
 
 
 def place_of(a: np.ndarray, r: np.ndarray) -> int:

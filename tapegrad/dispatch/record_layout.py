@@ -22,6 +22,7 @@ from tapegrad.dispatch.operand_layout import (
     place_of,
     remember,
     summed,
+    view_place,
 )
 from tapegrad.kernels.sweep.sweep_abi import (
     FACTOR_BATCH,
@@ -72,7 +73,7 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
     if op.sweep == KIND_SUM or op.sweep == KIND_MEAN:
         return summed(arrays[0], params["dim"])
     if op.moves in STRIDED:
-        place = place_of(arrays[0], result)
+        place = view_place(op, arrays[0], result, params)
         return None if place < 0 else (0, place)
     if op.moves == "concat":
         return joined(op, arrays, result, params["dim"])

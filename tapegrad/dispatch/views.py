@@ -25,7 +25,7 @@ import numpy as np
 from tapegrad.dispatch.dispatch import resolve, run
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
-from tapegrad.dispatch.operand_layout import classes, place_of
+from tapegrad.dispatch.operand_layout import classes, view_place
 from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.kernels.sweep.sweep_abi import KIND_VIEW, SMALL
 from tapegrad.native.abi import ViewPlan
@@ -147,17 +147,14 @@ def _new_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashabl
     dtype = a.dtype
     word = op.code | DTYPE_BITS.get(r.dtype, 0)
     bits = aux = 0
-    ordered = op is as_strided  # alone what it shows depends on how the operand lies
-    like, seen = a, r
-    if op in _strided and not ordered and not a.flags.c_contiguous and a.size <= SMALL:
-        like = np.empty(a.shape, dtype)  # adjoints lie in C order
-        seen = op.forward(like, **params)
+    ordered = op is as_strided
     if dtype.kind == "c" or r.dtype.kind == "c":
-        bits, aux = layout_of(op, [like], seen, params) or (GENERAL, 0)
+        bits, aux = layout_of(op, [a], r, params) or (GENERAL, 0)
     elif op is expand:
         bits, aux = classes((a.shape,), r.shape) or (GENERAL, 0)
-    elif op in _strided and (dtype is F8 or dtype is F4) and (place := place_of(like, seen)) >= 0:
-        aux = place
+    elif op in _strided and (dtype is F8 or dtype is F4):
+        place = view_place(op, a, r, params)
+        bits, aux = (GENERAL, 0) if place < 0 else (0, place)
     elif op.moves not in PASSES:
         bits = GENERAL
     word |= bits

@@ -13,7 +13,7 @@ from tapegrad.kernels.memory import (
     i8,
     room_i8,
 )
-from tapegrad.kernels.sweep.arena import has_nan, matrix_at
+from tapegrad.kernels.sweep.arena import copy_element, has_nan, matrix_at
 from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, FIELD, FIELD_MASK
 from tapegrad.native.abi import (
     FORM,
@@ -154,12 +154,8 @@ def copy_part(array, first, count, itemsize, to):
         for d in range(ndim - 1, -1, -1):
             at += rest % lengths[d] * steps[d]
             rest //= lengths[d]
-        if itemsize == F4_SIZE:
-            for k in range(n):
-                i4(to)[done + k] = i4(at + k * pace)[0]
-        else:
-            for k in range(n):
-                i8(to)[done + k] = i8(at + k * pace)[0]
+        for k in range(n):
+            copy_element(at + k * pace, to + (done + k) * itemsize, itemsize)
         done += n
     return 0
 

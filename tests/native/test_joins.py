@@ -107,3 +107,17 @@ def test_what_is_refused_is_joined_in_python(native):
     base.mul_(2.0)
     tg.cat([x, view]).sum().backward()  # what the view sees is on the tape by now
     assert x.grad.tolist() == [[3.0] * 3] * 2
+
+
+@pytest.mark.parametrize("name", ["cat", "stack"])
+def test_complex_numbers_in_any_order(name, native):
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((3, 4)) + 1j * rng.standard_normal((3, 4))
+    t = tg.tensor(z, requires_grad=True)
+    w = tg.tensor([[2 + 1j], [3j], [4.0]])
+    wide = np.broadcast_to(w.numpy(), (3, 4))
+    theirs = {"cat": np.concatenate, "stack": np.stack}[name]
+    for _ in range(3):  # by a plan, once it recurs
+        found = getattr(tg, name)([t.T, w.expand(3, 4).T, (t * 1).T])
+        np.testing.assert_array_equal(found.numpy(), theirs([z.T, wide.T, z.T]))
+    assert joining._joined_natively(table[name], [t.T, w.expand(3, 4).T, (t * 1).T], 0) is not None
