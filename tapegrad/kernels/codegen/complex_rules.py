@@ -146,8 +146,8 @@ def mixtures(op: Op) -> list[int]:
     if op is complex_:
         return [RESULT]
     moving = [1 << k + 1 for k, kind in enumerate(op.inputs) if kind != "condition"]
-    ways = {sum(moving), *[sum(moving) - one for one in moving]} - {0}
-    found = [way | (0 if op in REAL_RESULTS else RESULT) for way in sorted(ways)]
+    operands = {sum(moving), *[sum(moving) - one for one in moving]} - {0}
+    found = [bits | (0 if op in REAL_RESULTS else RESULT) for bits in sorted(operands)]
     return [mixed for mixed in found if has_kernels(op, mixed)]
 
 
