@@ -100,6 +100,13 @@ def _empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     return _like(prototype, dtype, shape)
 
 
+@handles(np.full)
+def _full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> Tensor:
+    """For ``np.full(3, t, like=t)``."""
+    fill = tensor(fill_value)
+    return clone(broadcast_to(fill if dtype is None else to(fill, dtype=dtype), shape))
+
+
 @handles(np.full_like)
 def _full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     """The value that fills is not a constant: its gradient is a sum."""

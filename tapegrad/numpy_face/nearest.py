@@ -21,7 +21,7 @@ NEAREST: dict[str, str] = {
         _WRITTEN,
     ),
     "np.copyto": f"{_WRITTEN}, and `np.broadcast_to(t, shape)` for `np.full_like(array, t)`",
-    "np.full": "`np.broadcast_to(t, shape)`, or `np.full_like(x, t)` of an argument `x`",
+    "np.full": "`np.full(shape, t, like=t)`, or `np.full_like(x, t)` of an argument `x`",
     "np.ndenumerate": "`np.ndindex(t.shape)`, and `t[index]`",
     "np.subtract.reduce": "`t[0] - np.sum(t[1:], axis=0)`",
     "np.hypot.reduce": "`np.linalg.norm(t, axis=0)`",

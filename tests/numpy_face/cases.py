@@ -236,6 +236,8 @@ case("meshgrid", np.meshgrid, V, (3,))
 case("meshgrid ij", lambda a, b: np.meshgrid(a, b, sparse=True, indexing="ij"), V, (3,))
 case("sliding_window_view", lambda t: np.lib.stride_tricks.sliding_window_view(t, 2, 1), C)
 case("sliding_window_view both", lambda t: np.lib.stride_tricks.sliding_window_view(t, (2, 2)))
+case("full like", lambda t, v: np.full((2, 3), v, like=t) * t + np.full(3, v[0], like=v), M, (3,))
+case("divmod operators", lambda a, b: (*divmod(a, b), *divmod(5.0, b), *divmod(A, b)), M, (3,))
 case("full_like", lambda t: np.full_like(A, 0) + np.full_like(np.ones_like(t), 0) + t)
 
 # -- joining -------------------------------------------------------------------------------

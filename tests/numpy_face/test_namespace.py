@@ -38,7 +38,7 @@ DESCRIBE = set(
     "iterable mintypecode typename".split()
 )
 # Those that NumPy asks a Tensor about if it is their `like` alone.
-LIKE = {"array", "asarray", "empty", "ones", "zeros"}
+LIKE = {"array", "asarray", "empty", "full", "ones", "zeros"}
 # Not about arrays.
 SYSTEM = set(
     "bmat geterr geterrcall get_include get_printoptions getbufsize info load nested_iters "

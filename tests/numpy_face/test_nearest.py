@@ -128,7 +128,7 @@ INSTEAD = {
     "np.copyto": (
         lambda t: np.full_like(np.ones((2, 4)), t), lambda t: np.broadcast_to(t, (2, 4)),
     ),
-    "np.full": (lambda t: np.full((2, 4), t), lambda t: np.broadcast_to(t, (2, 4))),
+    "np.full": (lambda t: np.full((2, 4), t), lambda t: np.full((2, 4), t, like=t)),
     "scipy.signal.convolve": (
         lambda t: scipy.signal.convolve(t, t), lambda t: tg.scipy.signal.convolve(t, t),
     ),
