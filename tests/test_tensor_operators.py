@@ -259,3 +259,17 @@ def test_gradients_of_broadcasting_have_the_shape_and_dtype_of_the_input(tg, arr
         )
         expected = partial.sum(axis=axes, keepdims=True).reshape(tuple(t.shape))
         assert t.grad.numpy() == pytest.approx(expected, rel=1e-5, abs=1e-3)
+
+
+@pytest.mark.tapegrad_only("divmod of Tensors, of which PyTorch has none")
+def test_divmod_is_that_of_numpy_in_either_order(tg):
+    x = tg.tensor([7.0, -7.0, 2.5], requires_grad=True)
+    values = x.detach().numpy()
+    for found, expected in (
+        (divmod(x, 3.0), np.divmod(values, np.float32(3.0))),
+        (divmod(20.0, x), np.divmod(np.float32(20.0), values)),
+    ):
+        for result, value in zip(found, expected, strict=True):
+            assert np.array_equal(result.detach().numpy(), value)
+    divmod(20.0, x)[1].sum().backward()
+    assert np.array_equal(x.grad.numpy(), -np.floor(20.0 / values))

@@ -28,6 +28,7 @@ from tapegrad.functions.elementwise import (
     mul,
     ne,
     reciprocal,
+    remainder,
     rsqrt,
     sqrt,
     square,
@@ -133,6 +134,11 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
 
 
 divide = true_divide = method(div, "divide", "true_divide")
+
+
+def quotient_and_rest(x: Operand, y: Operand) -> tuple[Tensor, Tensor]:
+    """The quotient rounded down, and what it leaves: ``divmod`` of NumPy's arrays."""
+    return floor_divide(x, y), remainder(x, y)
 
 
 _EXACT_POWERS: dict[Any, Callable[[Any], Tensor] | None] = {

@@ -148,17 +148,12 @@ def _pos(self: Tensor) -> Tensor:
     return shapes.clone(self) if numpys() else self
 
 
-def _divmod(self: Any, other: Any) -> tuple[Tensor, Tensor]:
-    """``divmod(x, y)``, as of NumPy's arrays."""
-    return ew.floor_divide(self, other), ew.remainder(self, other)
-
-
 def _install_operators() -> None:
     two = {
         "add": a._add, "sub": a._sub, "mul": ew.mul, "truediv": a._div, "floordiv": ew.floor_divide,
         "mod": ew.remainder, "pow": a.pow, "matmul": products.matmul, "and": ew.bitwise_and,
         "or": ew.bitwise_or, "xor": ew.bitwise_xor, "lshift": ew.bitwise_left_shift,
-        "rshift": ew.bitwise_right_shift, "divmod": _divmod,
+        "rshift": ew.bitwise_right_shift, "divmod": a.quotient_and_rest,
     }  # fmt: skip
     for name, function in two.items():
         setattr(Tensor, f"__{name}__", function)

@@ -127,7 +127,7 @@ ROWS = {
 TABLE: dict[Any, Any] = {f: own for f, own in ROWS.items() if isinstance(f, np.ufunc)} | {
     np.add: a._add, np.subtract: a._sub, np.true_divide: a._div, np.power: a.pow,
     np.float_power: float_power, np.positive: shapes.clone,
-    np.divmod: lambda x, y: (ew.floor_divide(x, y), ew.remainder(x, y)),
+    np.divmod: a.quotient_and_rest,
     np.fabs: lambda x: ew.abs(floating(x)), np.sign: _sign,
     np.cbrt: unary(e.cbrt), np.conjugate: _conjugate, np.radians: ew.deg2rad,
     np.degrees: ew.rad2deg, np.rint: rounding.round, np.matmul: products.matmul, np.vecdot: vecdot_,
