@@ -288,8 +288,9 @@ def write(
 
 
 def _mixed(given: list[Any], result: np.ndarray) -> bool:
-    """Whether something about an operation is complex."""
-    return "c" in [x.dtype.kind for x in (result, *given) if type(x) is np.ndarray]
+    """Whether an operation is about complex numbers; of a real result the first operand tells."""
+    first = given[0]
+    return result.dtype.kind == "c" or (type(first) is np.ndarray and first.dtype.kind == "c")
 
 
 def _native(op: Op, given: list[Any], arrays: list[Any], result: np.ndarray) -> bool:
