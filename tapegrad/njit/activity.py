@@ -79,6 +79,7 @@ class Activity:
             else:
                 raise _refused(v.args[0] if v.op == "word" else v)
             v.shadow = value(v.op, args, "ptr", attribute, v.block)
+            v.shadow.varying = v.varying
             at = v.home.instructions.index(v)
             v.home.instructions.insert(at + 1, v.shadow)
         return v.shadow

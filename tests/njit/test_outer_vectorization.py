@@ -233,3 +233,15 @@ def test_trips_that_depend_on_each_other_are_not_side_by_side():
     kinds = marshalling.kinds_of(list(args))
     loops = program_of(carried, Request(kinds, floats(args))).plan.function.loops
     assert all(loop.width == 1 for loop in loops)
+
+
+def test_the_row_of_each_trip():
+    @njit
+    def stretched(points, stretch):
+        total = 0.0
+        for i in range(len(points)):
+            moved = stretch @ points[i]
+            total += moved[0] * moved[1] + moved[2]
+        return total
+
+    check(stretched, (rng.normal(size=(LANES + 3, 3)), rng.normal(size=(3, 3))))
