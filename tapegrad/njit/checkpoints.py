@@ -132,7 +132,7 @@ class CheckpointedLoop:
         number = emitter.integer(
             "iadd", [emit("i64", f"udiv {count}, {length.name}"), self._const(1)]
         )
-        states = emit("ptr", f"call ptr @take(ptr %head, ptr %left, {number}, {size}, i1 false)")
+        states = emit("ptr", f"call ptr @take(ptr %arena, ptr %left, {number}, {size}, i1 false)")
         emitter.require(emitter.current.emit("i1", f"icmp ne {states}, null"), FULL)
         for cell, x in (
             (self.count, count), (self.length, length), (self.size, size), (self.states, states),

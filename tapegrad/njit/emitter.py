@@ -15,6 +15,7 @@ from tapegrad.compiler.llvm.scalar_ops import Code as ScalarCode
 from tapegrad.compiler.llvm.ssa import Value as Handle
 from tapegrad.compiler.llvm.ssa import literal
 from tapegrad.kernels.codegen.rule_codegen import Symbol
+from tapegrad.njit import arena_text
 from tapegrad.njit.partials import Partial
 from tapegrad.njit.runtime_text import DECLARATIONS
 from tapegrad.njit.thread_team import Routine, Team
@@ -327,7 +328,7 @@ class Emitter:
         """New memory; `moves`, here and below: whether what it holds may have a tangent."""
         zero = "true" if zeroed else "false"
         made = self.current.emit(
-            "ptr", f"call ptr @take(ptr %head, ptr %left, {count}, i64 {SIZE[element]}, i1 {zero})"
+            "ptr", f"call ptr @take(ptr %arena, ptr %left, {count}, i64 {SIZE[element]}, i1 {zero})"
         )
         self.require(self.current.emit("i1", f"icmp ne {made}, null"), otherwise)
         return made
@@ -456,11 +457,11 @@ class Emitter:
             self.line("call void @disband(ptr %team)")
 
     def _forgetting(self) -> list[str]:
-        """The stacks that are kept, and the function that gives them back."""
+        """What is kept from call to call, and the function that gives it back."""
+        kept = ["@arena.kept", *[f"@level{k}.kept" for k in self.levels]]
         return [
-            *[f"@level{k}.kept = internal global i64 0" for k in self.levels],
-            "define void @forget() {",
-            *[f"call void @drop(ptr @level{k}.kept, i64 0)" for k in self.levels],
+            *[f"{name} = internal global i64 0" for name in kept],
+            "define void @forget() {", *[f"call void @drop(ptr {name}, i64 0)" for name in kept],
             "ret void", "}",
         ]  # fmt: skip
 
@@ -514,7 +515,7 @@ class Emitter:
             used = used.union(*(code.used for _, code in routine.blocks))
         lines = [
             f"define i64 @{name}(ptr noalias %in, ptr noalias %out, i64 %limit) #0 {{", "start:",
-            "%head = alloca ptr", "store ptr null, ptr %head", "%left = alloca i64",
+            *arena_text.beginning("%arena", "@arena.kept"), "%left = alloca i64",
             "store i64 %limit, ptr %left",
             *(["%boxes = alloca ptr", "store ptr null, ptr %boxes"] if self.has_boxes else []),
             *chain(*self.variables.values()), *self.head,

@@ -5,6 +5,7 @@ A reverse sweep reads them later, so that they stay; a forward sweep alone frees
 
 from __future__ import annotations
 
+from tapegrad.njit.arena_text import MARK_WORDS
 from tapegrad.njit.emitter import Emitter
 from tapegrad.njit.forward_sweep import ForwardSweep
 from tapegrad.njit.sweep_frame import SweepFrame
@@ -30,18 +31,16 @@ class LoopArrays:
     def __init__(self, emitter: Emitter, loop: Loop) -> None:
         self.emitter = emitter
         self.any = any(v.op == "alloc" for b in loop.blocks for v in b.instructions)
-        self.mark = Emitter.cell(emitter, "ptr")
+        self.mark = Emitter.room(emitter, MARK_WORDS, "i64")
 
     def begin(self) -> None:
-        """Note the newest array: what is made from here on is the loop's."""
-        newest = self.emitter.current.emit("ptr", "load ptr, ptr %head")
-        Emitter.put(self.emitter, self.mark, newest)
+        """Note how far the arena is taken: what is made from here on is the loop's."""
+        self.emitter.line(f"call void @mark(ptr %arena, {self.mark})")
 
     def free(self) -> None:
         """Free the arrays that the loop has made."""
         if self.any:
-            mark = Emitter.get(self.emitter, self.mark)
-            self.emitter.line(f"call void @release_to(ptr %head, ptr %left, {mark})")
+            self.emitter.line(f"call void @release_to(ptr %arena, ptr %left, {self.mark})")
 
 
 class ForwardAlone(ForwardSweep):

@@ -1,23 +1,23 @@
-"""Memory for compiled sweeps, as LLVM text: arrays, and stacks that grow.
+"""Memory for compiled sweeps, as LLVM text: stacks that grow, beside the arrays of `arena_text`.
 
 It is a module of its own, which is compiled once: sweeps call its functions.
 
-All of it belongs to one call.  Arrays hang in a list from `%head`; a level is a loop's stack: a
-buffer and its capacity in slots, for columns of eight bytes a slot, one column after another, or
-slot after slot.  `%left` is how many bytes the call may still take.  What stays from call to call
-is a stack in `@level.kept`, with its capacity in its first word; or, of one that is too large for
-that, twice its capacity and one.  The next call begins with that, if it is a small part of what may
-be taken, and need not grow again.
+All of it belongs to one call.  A level is a loop's stack: a buffer and its capacity in slots, for
+columns of eight bytes a slot, one column after another, or slot after slot.  `%left` is how many
+bytes the call may still take.  What stays from call to call is a stack in `@level.kept`, with its
+capacity in its first word; or, of one that is too large for that, twice its capacity and one.  The
+next call begins with that, if it is a small part of what may be taken, and need not grow again.
 
-Arrays and columns begin at a cache line, so that no vector of theirs lies in two.
+Columns begin at a cache line, so that no vector of theirs lies in two.
 """
 
 import re
 
+from tapegrad.njit.arena_text import ARENA, LINE
+
 RAISED, NO_MEMORY = 1, 2  # what a sweep returns where it does not come to its end
 MOST = 1 << 45  # elements of an array, slots of a stack
 KEPT = 1 << 23  # bytes of a stack that stays
-LINE = 64  # bytes of a cache line
 FETCHED = 1024  # words that are fetched ahead
 SYMBOLS = ("malloc", "calloc", "realloc", "free")
 
@@ -70,38 +70,6 @@ define void @free_aligned(ptr %p) nounwind {{
   %raw = call ptr @raw(ptr %p)
   call void @free(ptr %raw)
   ret void
-}}
-
-define noalias ptr @take(ptr nocapture %head, ptr nocapture %left, i64 %count, i64 %size,
-                         i1 %zero) nounwind {{
-  %ok = call i1 @charge(ptr %left, i64 %count, i64 %size)
-  br i1 %ok, label %some, label %none
-some:
-  %bytes = mul i64 %count, %size
-  %all = add i64 %bytes, {3 * LINE}
-  br i1 %zero, label %zeroed, label %raw
-zeroed:
-  %a = call ptr @calloc(i64 %all, i64 1)
-  br label %got
-raw:
-  %b = call ptr @malloc(i64 %all)
-  br label %got
-got:
-  %block = phi ptr [%a, %zeroed], [%b, %raw]
-  %failed = icmp eq ptr %block, null
-  br i1 %failed, label %none, label %list
-list:
-  %p = call ptr @aligned(ptr %block)
-  call void @note_raw(ptr %p, ptr %block)
-  %next = load ptr, ptr %head
-  store ptr %next, ptr %p
-  %size.at = getelementptr i64, ptr %p, i64 1
-  store i64 %bytes, ptr %size.at
-  store ptr %p, ptr %head
-  %q = getelementptr i8, ptr %p, i64 {LINE}
-  ret ptr %q
-none:
-  ret ptr null
 }}
 
 define i64 @room(i64 %capacity, ptr nocapture %left, i64 %need, i64 %columns) nounwind cold {{
@@ -259,20 +227,6 @@ goes:
 done:
   ret void
 }}
-
-define void @release(ptr %first) nounwind {{
-  br label %head
-head:
-  %p = phi ptr [%first, %0], [%next, %body]
-  %end = icmp eq ptr %p, null
-  br i1 %end, label %done, label %body
-body:
-  %next = load ptr, ptr %p
-  call void @free_aligned(ptr %p)
-  br label %head
-done:
-  ret void
-}}
 """
 
 # What sweeps with checkpoints call: how many trips a segment has, for states of `%size` bytes of
@@ -324,69 +278,6 @@ done:
 }}
 """
 
-# Frees the newest arrays of the list, back to one of them.
-_RELEASING = """\
-define void @release_to(ptr nocapture %head, ptr nocapture %left, ptr %mark) nounwind {
-  br label %next
-next:
-  %p = load ptr, ptr %head
-  %end = icmp eq ptr %p, %mark
-  br i1 %end, label %done, label %body
-body:
-  %after = load ptr, ptr %p
-  store ptr %after, ptr %head
-  %size.at = getelementptr i64, ptr %p, i64 1
-  %bytes = load i64, ptr %size.at
-  %old = load i64, ptr %left
-  %new = add i64 %old, %bytes
-  store i64 %new, ptr %left
-  call void @free_aligned(ptr %p)
-  br label %next
-done:
-  ret void
-}
-"""
-
-# Memory for results of calls: it hangs in a list of its own, with the function that drops the
-# references in it.
-_BOXES = f"""\
-define ptr @box(ptr nocapture %boxes, ptr nocapture %left, i64 %size) nounwind {{
-  %q = call ptr @take(ptr %boxes, ptr %left, i64 1, i64 %size, i1 false)
-  %failed = icmp eq ptr %q, null
-  br i1 %failed, label %done, label %some
-some:
-  %drop.at = getelementptr i64, ptr %q, i64 -1
-  store ptr null, ptr %drop.at
-  br label %done
-done:
-  ret ptr %q
-}}
-
-define void @drop_boxes(ptr nocapture %boxes) nounwind {{
-  br label %head
-head:
-  %p = load ptr, ptr %boxes
-  %end = icmp eq ptr %p, null
-  br i1 %end, label %done, label %body
-body:
-  %next = load ptr, ptr %p
-  store ptr %next, ptr %boxes
-  %q = getelementptr i8, ptr %p, i64 {LINE}
-  %drop.at = getelementptr i64, ptr %q, i64 -1
-  %drop = load ptr, ptr %drop.at
-  %nothing = icmp eq ptr %drop, null
-  br i1 %nothing, label %free, label %some
-some:
-  call void %drop(ptr %q)
-  br label %free
-free:
-  call void @free_aligned(ptr %p)
-  br label %head
-done:
-  ret void
-}}
-"""
-
 
 def _adding(kind: str, name: str) -> str:
     """A function that adds numbers in memory to others."""
@@ -413,7 +304,7 @@ done:
 
 
 RUNTIME = "\n".join([
-    _STACKS, _SEGMENTS, _FETCHING, _RELEASING, _BOXES,
+    _STACKS, ARENA, _SEGMENTS, _FETCHING,
     _adding("double", "add.f64"), _adding("float", "add.f32"),
 ])  # fmt: skip
 DECLARATIONS = "\n".join([

@@ -11,8 +11,12 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from tapegrad.njit.arena_text import MARK_WORDS, WORDS
+
 # Words of every frame; the levels of stacks follow, then what routines put there.
-STATUS, SHARED, FIRST, LAST, LEFT, HEAD, MARK, NUMBER, LEVELS = range(9)
+STATUS, SHARED, FIRST, LAST, LEFT, NUMBER, ARENA = range(7)
+MARK = ARENA + WORDS
+LEVELS = MARK + MARK_WORDS
 SYMBOLS = ("numba_parallel_for", "get_num_threads")
 _VARIABLE = re.compile(r"%c\d+\b")
 
@@ -76,7 +80,7 @@ class Team:
             f"define internal i64 @{routine.name}(ptr noalias %thread) noinline #0 {{",
             "start:",
         ]
-        words = {"%head": HEAD, "%left": LEFT}
+        words = {"%arena": ARENA, "%left": LEFT}
         for k, word in self.levels.items():
             words |= {f"%level{k}": word, f"%level{k}.cap": word + 1}
         lines += [f"{name} = getelementptr i64, ptr %thread, i64 {k}" for name, k in words.items()]
@@ -209,17 +213,16 @@ done:
 def _freeing_copies(words: int) -> str:
     """A function that gives back the arrays that threads have made since they were marked."""
     return _of_frames("void @free_copies(ptr %team, ptr %left)", words, f"""\
-  %head.at = getelementptr i64, ptr %frame, i64 {HEAD}
-  %mark.at = getelementptr i64, ptr %frame, i64 {MARK}
-  %mark = load ptr, ptr %mark.at
-  call void @release_to(ptr %head.at, ptr %left, ptr %mark)""")  # fmt: skip
+  %arena = getelementptr i64, ptr %frame, i64 {ARENA}
+  %mark = getelementptr i64, ptr %frame, i64 {MARK}
+  call void @release_to(ptr %arena, ptr %left, ptr %mark)""")  # fmt: skip
 
 
 def _disbanding(words: int, levels: int) -> str:
     """A function that gives back the arrays and the stacks of all frames, and these."""
     lines = [
-        f"%head.at = getelementptr i64, ptr %frame, i64 {HEAD}",
-        "%arrays = load ptr, ptr %head.at", "call void @release(ptr %arrays)",
+        f"%arena = getelementptr i64, ptr %frame, i64 {ARENA}",
+        "call void @release_arena(ptr %arena)",
     ]  # fmt: skip
     for j in range(levels):
         lines += [

@@ -17,7 +17,7 @@ from tapegrad.njit.reverse_plan import AT_HAND
 from tapegrad.njit.runtime_text import NO_MEMORY
 from tapegrad.njit.runtime_text import RAISED as RAISES
 from tapegrad.njit.sweep_frame import FULL, RAISED, Stack, SweepFrame
-from tapegrad.njit.thread_team import FIRST, HEAD, LAST, MARK, NUMBER, Routine, Team
+from tapegrad.njit.thread_team import FIRST, LAST, MARK, NUMBER, Routine, Team
 from tapegrad.njit.values import Block, Loop, Value
 from tapegrad.njit.vector_emitter import Lanes
 
@@ -226,7 +226,8 @@ class ThreadedLoop:
         emitter = self.emitter
         if not copies:
             return
-        self._put_word(MARK, self._word(HEAD, "ptr"))
+        mark = emitter.current.emit("ptr", f"getelementptr i64, ptr %thread, i64 {MARK}")
+        emitter.line(f"call void @mark(ptr %arena, {mark})")
         cells = {a: emitter.cell("ptr") for a in copies}
         sweep.block, sweep.known = self.loop.header, {}
         for array, cell in cells.items():
