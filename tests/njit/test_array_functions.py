@@ -65,6 +65,13 @@ def turned_views(a, x):
 
 
 @case(A2, A1)
+def views_with_dimensions_moved_and_added(a, x):
+    row, deep, column = np.atleast_2d(x), np.atleast_3d(a), np.atleast_3d(x)[0]
+    moved, back = np.moveaxis(deep, 2, 0), np.moveaxis(deep, 0, -1)
+    return np.sum(np.atleast_1d(row[0]) * x) + moved[0, 1, 0] * back[2, 0, 1] + column[1, 0] ** 2
+
+
+@case(A2, A1)
 def all_elements_in_order(a, x):
     places = np.array([1, -1, 2])
     return np.cumsum(a)[7] * np.cumprod(a)[3] + np.sum(np.take(x, places)) * np.vdot(x, x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,10 @@ ROUNDING: tuple[Any, ...] = (round, np.round, np.around)
 NUMBAS_LINALG = "numba.np.linalg"  # the module of what its functions of matrices call
 NEW: tuple[Any, ...] = (np.empty, np.zeros, np.ones, np.full)
 _JOINING = ("concatenate", "stack", "vstack", "hstack", "column_stack")
+# By the function: where dimensions are put into a number, a vector or a matrix one after the other.
+_AT_LEAST: dict[Any, tuple[int, ...]] = {
+    np.atleast_1d: (0,), np.atleast_2d: (0, 0), np.atleast_3d: (0, 0, 2),
+}  # fmt: skip
 _LIKE: tuple[Any, ...] = (np.empty_like, np.zeros_like, np.ones_like, np.full_like)
 
 
@@ -185,17 +190,17 @@ class ArrayCalls(Inlining):
             return self.reshaped((self.names(args[0]), self.type(args[0])), args[1:], t)
         if key is np.transpose:
             return self.transposed(self.known(args[0]), args[1:], t)
-        if key is np.swapaxes:
-            return self.swapped(self.known(args[0]), args[1:], t)
+        if key in (np.swapaxes, np.moveaxis):
+            return self.permuted(self.known(args[0]), self.order_of(name, *args), t)
         if key is np.flip:
             this = self.known(args[0])
             backwards: list[Any] = [Slice(None, None, Constant(-1, "i64"))] * this[1].ndim
             return self.view_as(self.subscript(*this, backwards), t)
         if key is np.expand_dims and (axis := self.constant_of(args[1])) is not None:
+            return self.with_lengths_of_one(self.known(args[0]), [axis % t.ndim], t)
+        if key in _AT_LEAST and len(args) == 1 and isinstance(self.type(args[0]), types.Array):
             this = self.known(args[0])
-            entries: list[Any] = [Slice(None, None, None)] * this[1].ndim
-            entries.insert(axis % t.ndim, None)
-            return self.view_as(self.subscript(*this, entries), t)
+            return self.with_lengths_of_one(this, _AT_LEAST[key][this[1].ndim :], t)
         if key in (np.real, np.imag):
             return self.part_of(key.__name__, *self.known(args[0]))
         if key in (np.ascontiguousarray, np.asfortranarray):
@@ -233,15 +238,25 @@ class ArrayCalls(Inlining):
             raise Unsupported("`transpose` with axes that are no constants")
         return self.permuted(this, order, t)
 
-    def swapped(self, this: Found, axes: list[NumbaIR], t: NumbaType) -> Found:
-        """`np.swapaxes` with axes that are constants."""
-        order = [*range(this[1].ndim)]
-        known = [self.constant_of(a) for a in axes]
+    def order_of(self, name: str, array: NumbaIR, a: NumbaIR, b: NumbaIR) -> list[int]:
+        """The order of dimensions that `np.swapaxes` or `np.moveaxis` makes."""
+        order = [*range(self.type(array).ndim)]
+        known = [self.constant_of(a), self.constant_of(b)]
         if any(not isinstance(d, int) or not -len(order) <= d < len(order) for d in known):
-            raise Unsupported("`swapaxes` with axes that are no constants")
-        a, b = known
-        order[a], order[b] = order[b], order[a]
-        return self.permuted(this, order, t)
+            raise Unsupported(f"`{name}` with axes that are no constants")
+        first, second = known
+        if name == "moveaxis":
+            order.insert(second % len(order), order.pop(first))
+        else:
+            order[first], order[second] = order[second], order[first]
+        return order
+
+    def with_lengths_of_one(self, this: Found, places: Iterable[int], t: NumbaType) -> Found:
+        """A view with dimensions more, where they stand in it."""
+        entries: list[Any] = [Slice(None, None, None)] * this[1].ndim
+        for place in places:
+            entries.insert(place, None)
+        return self.view_as(self.subscript(*this, entries), t)
 
     def permuted(self, this: Found, order: list[Any], t: NumbaType) -> Found:
         """A view whose dimensions are in another order."""
