@@ -4,6 +4,7 @@ CPython's lock is held.  Either every gradient is delivered or none.
 """
 
 from tapegrad.kernels.memory import call1, call2, f4, f8, i4, i8
+from tapegrad.kernels.sweep.arena import add_numbers
 from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, WRITEABLE
 from tapegrad.native.abi import Frame
 from tapegrad.native.changes import bump_version
@@ -92,16 +93,6 @@ def copy(to, source, count, is_f4):
 
 
 @typed
-def add(to, source, count, is_f4):
-    """Add some numbers to others."""
-    for k in range(count):
-        if is_f4:
-            f4(to)[k] += f4(source)[k]
-        else:
-            f8(to)[k] += f8(source)[k]
-
-
-@typed
 def new_gradient(frame, leaf, cell):
     """A Tensor with a copy of an adjoint, or 0 with an exception set."""
     like = i8(leaf)[frame.t_a]
@@ -182,7 +173,7 @@ def accumulate_all(frame, cells, leaves, found, count):
         elif cell != 0:
             array = i8(gradient_of(frame, leaf))[frame.t_a]
             count_all = number_count(frame, array)
-            add(i8(array)[ARRAY_DATA], cell, count_all, is_float32(frame, leaf))
+            add_numbers(i8(array)[ARRAY_DATA], cell, count_all, is_float32(frame, leaf))
     return 0
 
 

@@ -13,7 +13,7 @@ from tapegrad.kernels.memory import (
     i8,
     room_i8,
 )
-from tapegrad.kernels.sweep.arena import copy_element, has_nan, matrix_at
+from tapegrad.kernels.sweep.arena import copy_in_c_order, has_nan, matrix_at
 from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, FIELD, FIELD_MASK
 from tapegrad.native.abi import (
     FORM,
@@ -142,25 +142,6 @@ def run_form(operands, plan, result):
 
 
 @typed
-def copy_part(array, first, count, itemsize, to):
-    """Write some elements of an array, in C order, however they lie, one after the other."""
-    ndim, lengths, steps = i4(array + NDIM)[0], i8(i8(array)[ARRAY_SHAPE]), i8(i8(array)[STRIDES])
-    inner, pace, done = 1, 0, 0
-    if ndim:
-        inner, pace = lengths[ndim - 1], steps[ndim - 1]
-    while done < count:
-        at, rest = i8(array)[ARRAY_DATA], first + done
-        n = min(inner - rest % inner, count - done)
-        for d in range(ndim - 1, -1, -1):
-            at += rest % lengths[d] * steps[d]
-            rest //= lengths[d]
-        for k in range(n):
-            copy_element(at + k * pace, to + (done + k) * itemsize, itemsize)
-        done += n
-    return 0
-
-
-@typed
 def run_join(frame, operands, plan, result):
     """Write operands one after the other, row by row."""
     to, itemsize, width = i8(result)[ARRAY_DATA], plan.itemsize, 0
@@ -173,7 +154,10 @@ def run_join(frame, operands, plan, result):
         is_ordered = i4(array + FLAGS)[0] & ALIGNED_IN_C_ORDER == ALIGNED_IN_C_ORDER
         for row in range(plan.rows):
             if not is_ordered:
-                copy_part(array, row * count, count, itemsize, to + row * width)
+                copy_in_c_order(
+                    start, i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE], i8(array)[STRIDES],
+                    row * count, count, itemsize, to + row * width,
+                )  # fmt: skip
             elif nbytes == F4_SIZE:
                 i4(to + row * width)[0] = i4(start)[row]
             elif nbytes == F8_SIZE:

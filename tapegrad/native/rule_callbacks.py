@@ -6,7 +6,7 @@ on.  CPython's lock is held, but not while the compiled sweep runs.
 """
 
 from tapegrad.kernels.memory import address, call0, call1, call2, call3, i4, i8, room_i8
-from tapegrad.kernels.sweep.arena import cell_of, give_back, take
+from tapegrad.kernels.sweep.arena import add_numbers, cell_of, give_back, take
 from tapegrad.kernels.sweep.sweep_abi import (
     ALIGNED_IN_C_ORDER,
     RESUME,
@@ -16,7 +16,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     SweepFrame,
 )
 from tapegrad.native.abi import Frame, RuleContext
-from tapegrad.native.accumulate import add, copy
+from tapegrad.native.accumulate import copy
 from tapegrad.native.pyobjects import (
     ARRAY_DATA,
     ARRAY_DTYPE,
@@ -124,7 +124,7 @@ def add_adjoints(frame, sweep_at, found):
             cell[0] = take(SweepFrame(sweep_at), count * (F4_SIZE if is_f4 else F8_SIZE))
             copy(cell[0], i8(value)[ARRAY_DATA], count, is_f4)
         else:
-            add(cell[0] & ~1, i8(value)[ARRAY_DATA], count, is_f4)
+            add_numbers(cell[0] & ~1, i8(value)[ARRAY_DATA], count, is_f4)
 
 
 @typed

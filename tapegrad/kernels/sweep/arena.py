@@ -52,6 +52,16 @@ def widened(frame, at, rows, cols, s0, s1):
 
 
 @typed
+def add_numbers(to, source, count, is_f4):
+    """Add some numbers to others."""
+    for k in range(count):
+        if is_f4:
+            f4(to)[k] += f4(source)[k]
+        else:
+            f8(to)[k] += f8(source)[k]
+
+
+@typed
 def add_f4(frame, room, count, out, fresh):
     """Add float64 values to a float32 adjoint, and free their buffer."""
     source, target = f8(room), f4(out)
@@ -182,19 +192,32 @@ def copy_element(source, to, itemsize):
 
 
 @typed
+def copy_in_c_order(at, ndim, shape_at, strides_at, first, count, itemsize, to):
+    """Write elements of an array from the first-th on, in C order, one after the other."""
+    lengths, steps = i8(shape_at), i8(strides_at)
+    inner, pace, done = 1, 0, 0
+    if ndim:
+        inner, pace = lengths[ndim - 1], steps[ndim - 1]
+    while done < count:
+        source, rest = at, first + done
+        n = min(inner - rest % inner, count - done)
+        for d in range(ndim - 1, -1, -1):
+            source += rest % lengths[d] * steps[d]
+            rest //= lengths[d]
+        for k in range(n):
+            copy_element(source + k * pace, to + (done + k) * itemsize, itemsize)
+        done += n
+
+
+@typed
 def in_c_order(frame, header, itemsize):
     """A buffer with the elements of an array that lies in another order."""
     place, count = header + frame.array_strides, count_of(frame, header)
-    ndim, lengths, steps = i4(place - 16)[0], i8(i8(place - 8)[0]), i8(i8(place)[0])
     room = take(frame, count * itemsize)
-    inner, pace = lengths[ndim - 1], steps[ndim - 1]
-    for first in range(0, count, inner):
-        at, rest = data(frame, header), first // inner
-        for d in range(ndim - 2, -1, -1):
-            at += rest % lengths[d] * steps[d]
-            rest //= lengths[d]
-        for k in range(inner):
-            copy_element(at + k * pace, room + (first + k) * itemsize, itemsize)
+    copy_in_c_order(
+        data(frame, header), i4(place - 16)[0], i8(place - 8)[0], i8(place)[0], 0, count, itemsize,
+        room,
+    )  # fmt: skip
     return room
 
 

@@ -5,7 +5,7 @@ The compiled sweep calls this as a kernel: graphs of real numbers need not wait 
 
 from tapegrad.kernels.flags import helper, typed
 from tapegrad.kernels.memory import f4, f8, i8, room_f8
-from tapegrad.kernels.sweep.arena import saved
+from tapegrad.kernels.sweep.arena import add_numbers, saved
 from tapegrad.kernels.sweep.matmul_adjoints import matrix_of, strides
 from tapegrad.kernels.sweep.sweep_abi import (
     FIELD,
@@ -104,33 +104,17 @@ def factor(frame, record, index, k, single, g, out):
 
 
 @typed
-def scatter(single, record, g, out):
-    """The transpose of a view, from its row in the table of strides."""
+def through_view(single, record, g, out, gathers):
+    """The transpose of a view, from its row in the table of strides.
+
+    With `gathers` that of a join, to a part of it: the elements that the view shows.
+    """
     inner, step = row_length(record), row_pace(record)
     for r in range(row_count(record)):
         at = row_start(record, r)
         for i in range(inner):
-            add_number(single, out, at + i * step, g, r * inner + i)
-
-
-@typed
-def gather(single, record, g, out):
-    """The adjoint of a part of a join, from its row in the table of strides."""
-    inner, step = row_length(record), row_pace(record)
-    for r in range(row_count(record)):
-        at = row_start(record, r)
-        for i in range(inner):
-            add_number(single, out, r * inner + i, g, at + i * step)
-
-
-@typed
-def add_floats(single, count, g, out):
-    """Add an adjoint whose numbers are told apart differently."""
-    for i in range(count):
-        if single:
-            f4(out)[i] += f4(g)[i]
-        else:
-            f8(out)[i] += f8(g)[i]
+            here, there = r * inner + i, at + i * step
+            add_number(single, out, here if gathers else there, g, there if gathers else here)
 
 
 def moved(frame_at, index, kind, k, g, out, size, n):
@@ -144,11 +128,11 @@ def moved(frame_at, index, kind, k, g, out, size, n):
     if size:
         clear(out, size)
     if kind == KIND_PARTS:
-        add_floats(single, n << (record[WORD] >> COMPLEX_SHIFT & 1), g, out)
+        add_numbers(out, g, n << (record[WORD] >> COMPLEX_SHIFT & 1), single)
     elif kind == KIND_VIEW:
-        scatter(single, i8(frame.views + 8 * record[AUX]), g, out)
+        through_view(single, i8(frame.views + 8 * record[AUX]), g, out, False)
     elif kind == KIND_JOIN:
-        gather(single, i8(frame.views + 8 * views[record[AUX] + k]), g, out)
+        through_view(single, i8(frame.views + 8 * views[record[AUX] + k]), g, out, True)
     elif kind == KIND_MATMUL:
         factor(frame, record, index, k, single, g, out)
     else:
