@@ -79,6 +79,7 @@ class Frame(WordStruct):
     constants: int  # arrays of numbers, by the number
     constants_f4: int
     constants_c16: int
+    constants_i8: int
     shape_numbers: int
     shape_list: int
     former: int  # `tensor.former`
@@ -205,6 +206,7 @@ class OpRow(WordStruct):
     loops: Annotated[Any, 2 * UfuncLoop.SIZE]  # one after the other
     loops_f4: Annotated[Any, 2 * UfuncLoop.SIZE]
     loops_c16: Annotated[Any, 2 * UfuncLoop.SIZE]
+    loops_i8: Annotated[Any, 2 * UfuncLoop.SIZE]
     numbers: int  # operands without a derivative, as bits: no kernel takes Tensors for them
     # By which operands are one number: addresses, or minus so many calls until Python looks for one
     kernels: Annotated[Any, 8]

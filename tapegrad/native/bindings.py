@@ -55,7 +55,7 @@ from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import shapes, strides
 from tapegrad.tape.tape import DTYPE_BITS, DTYPES, F4_SHAPE, GENERAL, SAVES, Tape, current
-from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, former, number, wrap
+from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, former, wrap
 
 _NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}  # places in its table
 # By the beginning of a field's name: whose slot it is, and the beginning of the slot's.
@@ -263,14 +263,14 @@ class Bindings:
             "int64": np.dtype(np.int64), "bool_dtype": np.dtype(bool), "no_grad": NO_GRAD,
             "current": current, "attr_tape": _TAPE, "attr_pull": _PULL,
             "constants": op_functions.constants, "constants_f4": op_functions.constants_f4,
-            "constants_c16": {},
+            "constants_c16": {}, "constants_i8": {},
             "shape_numbers": shapes.ids, "shape_list": shapes.shapes,
             "former": former, "by_code": by_code,
             "bump_version": versions.bump, "as_tensors": views.as_tensors,
             "learn_broadcast": self.learn_broadcast, "learn_matmul": self.learn_matmul,
             "learn_complex": self.learn_complex,
             "learn_reduction": self.learn_reduction, "learn_view": self.view_cache.learn,
-            "learn_shape": number, "compute": compute,
+            "learn_shape": self.learn_shape, "compute": compute,
             "learn_large": self.learn_large, "learn_kernel": self.learn_kernel,
             "warn_fp_flags": warn_fp_flags,
         }  # fmt: skip
@@ -313,6 +313,8 @@ class Bindings:
             places = {"d": OpRow.loops, "f": OpRow.loops_f4}
             if op.complex and not op.ordered:
                 places["D"] = OpRow.loops_c16
+            if "i" in op.kinds:
+                places["q"] = OpRow.loops_i8
             for letter, place in places.items():
                 loops = loops_of(op, letter)
                 if letter == "D" and not loops:
@@ -373,6 +375,10 @@ class Bindings:
             for number, kind in zip(both, kinds, strict=False)
         ])  # fmt: skip
         return id(self.kept_specs.setdefault((one, two, dtype), ({}, specs)))
+
+    def learn_shape(self, array: np.ndarray) -> None:
+        """Give the shape of an array a number."""
+        shapes.number(array.shape)
 
     def learn_complex(self, one: int, two: int, dtype: int) -> None:
         """Fill in the line of the shapes of one complex operand, or two."""

@@ -9,6 +9,7 @@ function in Python.
 from tapegrad.kernels.memory import address, i8, room_i8
 from tapegrad.kernels.sweep.sweep_abi import ALIGNED, ALIGNED_IN_C_ORDER, KIND_MASK, KIND_SELECT
 from tapegrad.native.abi import (
+    BINARY,
     CHANGE,
     JOIN,
     MATMUL,
@@ -17,6 +18,7 @@ from tapegrad.native.abi import (
     PLANNED,
     REDUCTION,
     TERNARY,
+    UNARY,
     VIEW,
     CallPlan,
     Frame,
@@ -44,6 +46,7 @@ from tapegrad.native.plans import (
 )
 from tapegrad.native.pyobjects import (
     C16_SIZE,
+    I8_SIZE,
     ITEMS,
     REFUSED,
     call_python,
@@ -65,6 +68,8 @@ def make_plan(frame, kind, row_at, code, operands, itemsize, plan):
         if kind == MATMUL or kind == REDUCTION or plan.operands == 3:
             return REFUSED
         return plan_complex(frame, row_at, operands, plan)
+    if itemsize & I8_SIZE and (kind != UNARY and kind != BINARY):
+        return REFUSED
     if kind == MATMUL:
         return plan_matmul(frame, row_at, operands, itemsize, plan)
     if kind == REDUCTION:

@@ -79,9 +79,9 @@ def computed(frame, operands, plan):
     if not found:
         return result
     decref(frame, result)
-    if plan.loops == UFUNC and not plan.large:
+    if plan.loops == UFUNC and not plan.large and plan.dtype != frame.int64:
         return computed_in_python(frame, operands, plan)
-    return REFUSED
+    return REFUSED  # so that integers divided by zero are an error
 
 
 @typed

@@ -14,6 +14,7 @@ from tapegrad.native.pyobjects import (
     F8_SIZE,
     FLAGS,
     FLOAT_VALUE,
+    I8_SIZE,
     LARGE_COUNT,
     LOW_HALF,
     NDIM,
@@ -63,19 +64,22 @@ def known_constants(frame, itemsize):
     """The dict of the arrays of numbers that are kept."""
     if itemsize == F4_SIZE:
         return frame.constants_f4
+    if itemsize == I8_SIZE:
+        return frame.constants_i8
     return frame.constants_c16 if itemsize == C16_SIZE else frame.constants
 
 
 @typed
 def new_constant(frame, obj, itemsize):
     """The array of a Python number, or 0 where Python has to see to it."""
-    overflow, is_f4, imaginary = room_i8(1), itemsize == F4_SIZE, 0.0
+    overflow, is_f4, imaginary, whole = room_i8(1), itemsize == F4_SIZE, 0.0, 0
     if i8(obj)[TYPE] == frame.float_type:
         value = f8(obj)[FLOAT_VALUE]
     elif i8(obj)[TYPE] == frame.complex_type:
         value, imaginary = f8(obj)[FLOAT_VALUE], f8(obj)[FLOAT_VALUE + 1]
     else:
-        value = float(call2(frame.PyLong_AsLongLongAndOverflow, obj, address(overflow)))
+        whole = call2(frame.PyLong_AsLongLongAndOverflow, obj, address(overflow))
+        value = float(whole)
     if overflow[0] & LOW_HALF != 0:
         return 0
     array = floats_of(frame, itemsize, 0, 0)
@@ -88,6 +92,8 @@ def new_constant(frame, obj, itemsize):
         if math.isinf(f4(at)[0]) and not math.isinf(value):
             decref(frame, array)
             return 0
+    elif itemsize == I8_SIZE:
+        i8(at)[0] = whole
     else:
         f8(at)[0] = value
         if itemsize == C16_SIZE:
@@ -125,11 +131,27 @@ def size_of_large(frame, array):
 
 
 @typed
-def is_small_complex(frame, array):
-    """Whether an array of complex128 is small enough to be computed under the lock."""
-    if i8(array)[TYPE] != frame.array_type or i8(array)[ARRAY_DTYPE] != frame.complex128:
+def size_of_small(frame, array):
+    """C16_SIZE or I8_SIZE for an array that is small enough to be computed under the lock; 0 for
+    others.
+    """
+    if i8(array)[TYPE] != frame.array_type or count_of(array) >= LARGE_COUNT:
         return 0
-    return 1 if count_of(array) < LARGE_COUNT else 0
+    dtype = i8(array)[ARRAY_DTYPE]
+    return C16_SIZE if dtype == frame.complex128 else I8_SIZE if dtype == frame.int64 else 0
+
+
+@typed
+def learnt_shape(frame, array):
+    """The number of an array's shape; REFUSED if it has none yet, but will have the next time."""
+    shape = shape_number(frame, array)
+    if shape == REFUSED:
+        learnt = call_python(frame, frame.learn_shape, 1, array, 0, 0)
+        if learnt == 0:
+            call0(frame.PyErr_Clear)
+        else:
+            decref(frame, learnt)
+    return shape
 
 
 @typed
@@ -152,9 +174,10 @@ def read_tensor(frame, tape, obj, operands, flags):
     if i4(array + FLAGS)[0] & flags != flags:
         return 0
     strided = is_strided(array)
-    if short == -1 and is_small_complex(frame, array):
-        operands.shape = shape_number(frame, array)
-        return C16_SIZE | strided if operands.shape != REFUSED else 0
+    small = size_of_small(frame, array) if short == -1 else 0
+    if small:
+        operands.shape = learnt_shape(frame, array)
+        return small | strided if operands.shape != REFUSED else 0
     if short == -1:
         itemsize = 0 if strided else size_of_large(frame, array)
         return itemsize | LARGE if itemsize else 0
@@ -168,17 +191,12 @@ def read_array(frame, obj, operands, itemsize):
     """
     if i8(obj)[TYPE] != frame.array_type or i8(obj)[ARRAY_DTYPE] != dtype_of(frame, itemsize):
         return 0
-    if itemsize == C16_SIZE:
+    if itemsize == C16_SIZE or itemsize == I8_SIZE:
         return 0
     if i4(obj + FLAGS)[0] & ALIGNED != ALIGNED or count_of(obj) >= LARGE_COUNT:
         return 0
-    shape, slots = shape_number(frame, obj), i8(obj)
+    shape, slots = learnt_shape(frame, obj), i8(obj)
     if shape == REFUSED:
-        learnt = call_python(frame, frame.learn_shape, 1, obj, 0, 0)
-        if learnt == 0:
-            call0(frame.PyErr_Clear)
-        else:
-            decref(frame, learnt)
         return 0
     ndim, data = i4(obj + NDIM)[0], slots[ARRAY_DATA]
     array = array_over(frame, obj, ndim, slots[ARRAY_SHAPE], slots[STRIDES], data)
@@ -196,7 +214,7 @@ def read_number(frame, obj, operands, itemsize):
     if kind == frame.complex_type:
         if itemsize != C16_SIZE:
             return 0
-    elif kind != frame.float_type and kind != frame.int_type:
+    elif kind != frame.int_type and (kind != frame.float_type or itemsize == I8_SIZE):
         return 0
     array = constant(frame, obj, itemsize)
     if array == 0:
@@ -222,13 +240,22 @@ def read_index(frame, tape, obj, dtype, operands):
 
 
 @typed
+def has_complex_number(frame, given, count):
+    """Whether an operand is a complex number of Python's."""
+    found = False
+    for k in range(count):
+        found |= i8(i8(given)[k])[TYPE] == frame.complex_type
+    return found
+
+
+@typed
 def read_operands(frame, tape, given, count, operands, flags, arrays, index, dtype):
     """Read operands; how many bytes an element of them takes, or 0: native code has no plan.
 
     With LARGE: each is large, or one number.  With MIXED some are real, others are complex.  A
     Python number is of the Tensors' type, or complex; with `arrays` there may be arrays of this
-    type.  `index`, or NO_INDEX, is of another, `dtype`.  Whatever
-    is returned, `release_operands` has to follow.
+    type.  `index`, or NO_INDEX, is of another, `dtype`.  Whatever is returned, `release_operands`
+    has to follow.
     """
     sizes, whole = 0, 0
     for k in range(count):
@@ -245,16 +272,13 @@ def read_operands(frame, tape, given, count, operands, flags, arrays, index, dty
             if found & LARGE == 0 and operands[k].shape != 0:
                 whole = 1
             sizes |= found
-    itemsize, mixed = sizes & ~(LARGE | STRIDED), 0
-    if sizes & LARGE == 0 and itemsize & F8_SIZE and not itemsize & F4_SIZE:
-        for k in range(count):
-            kind = i8(i8(given)[k])[TYPE]
-            if (operands[k].tensor == UNREAD and kind == frame.complex_type) or itemsize & C16_SIZE:
-                itemsize, mixed = C16_SIZE, 1
-    if (itemsize != C16_SIZE and itemsize != F8_SIZE and itemsize != F4_SIZE) or (
-        sizes & LARGE and whole
-    ):
-        return 0
+    itemsize = sizes & ~(LARGE | STRIDED)
+    mixed = sizes & LARGE == 0 and itemsize & F8_SIZE != 0 and itemsize & F4_SIZE == 0
+    mixed = mixed and (itemsize & C16_SIZE != 0 or has_complex_number(frame, given, count))
+    if mixed:
+        itemsize = C16_SIZE
+    if itemsize & (itemsize - 1) or itemsize == 0 or (sizes & LARGE and whole):
+        return 0  # of several types, or of none
     for k in range(count):
         if operands[k].tensor != UNREAD or read_number(frame, i8(given)[k], operands[k], itemsize):
             continue

@@ -37,6 +37,7 @@ from tapegrad.native.pyobjects import (
     F4_SIZE,
     F8_SIZE,
     FIRST_CLASS,
+    I8_SIZE,
     NDIM,
     REFUSED,
     SECOND_CLASS,
@@ -187,10 +188,18 @@ def plan_kernel(frame, row_at, code, operands, itemsize, plan):
 
 @typed
 def plan_elementwise(frame, row_at, operands, itemsize, plan):
-    """Compute an operation of one operand or two by NumPy's loops, or by a kernel."""
-    row, second = OpRow(row_at), operands[1]
+    """Compute an operation of one operand or two by NumPy's loops, or by a kernel.
+
+    One of integers has no record.
+    """
+    row, second, whole = OpRow(row_at), operands[1], itemsize == I8_SIZE
     loops = address(row.loops_f4 if itemsize == F4_SIZE else row.loops)
+    if whole:
+        loops, itemsize = address(row.loops_i8), F8_SIZE
+        plan.dtype = 0 if row.is_boolean else frame.int64
     if UfuncLoop(loops).function == 0:
+        if whole:
+            return REFUSED
         return plan_kernel(frame, row_at, row.word & CODE_MASK, operands, itemsize, plan)
     like, bits, length, shape = 0, 0, 0, operands.shape
     lengths, specs, broadcast = 0, 0, 0
@@ -221,18 +230,17 @@ def plan_elementwise(frame, row_at, operands, itemsize, plan):
     if bits and not broadcast and count_of(operands[like].array) == 1:
         bits = 0  # each is as large as the result
     scalar = row.scalar_loops & (OF_F4 if itemsize == F4_SIZE else OF_F8) and not broadcast
-    if scalar and count_of(operands[like].array) >= MIDDLE:
+    if scalar and not whole and count_of(operands[like].array) >= MIDDLE:
         return plan_kernel(frame, row_at, row.word & CODE_MASK, operands, itemsize, plan)
     plan.loops, plan.loop = UFUNC, loops
     plan.word, plan.shape, plan.aux = word_of(row_at, bits, itemsize), shape, length
     result_like(plan, row_at, operands[like].array, itemsize)
     tensor, plan.extra = operands[like].tensor, specs
     plan.short = i8(tensor)[frame.t_s] if tensor != 0 else 0
-    if row.is_boolean:
-        plan.short = frame.minus_one
     if lengths:
-        plan.ndim, plan.lengths = i8(lengths)[0], lengths + 8
-        plan.short = frame.minus_one if row.is_boolean else 0
+        plan.ndim, plan.lengths, plan.short = i8(lengths)[0], lengths + 8, 0
+    if row.is_boolean or whole:
+        plan.short = frame.minus_one
     return 1
 
 

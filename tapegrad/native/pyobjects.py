@@ -21,6 +21,7 @@ REFUSED = -1
 REFERENCES = 0  # which an object's first word counts
 IMMORTALS = sys.version_info >= (3, 12)  # objects whose count, in 32 bits, is negative
 F8_SIZE, F4_SIZE, C16_SIZE = 8, 4, 16  # bytes of an element: float64, float32, complex128
+I8_SIZE = 32  # in place of the 8 bytes of an int64
 LARGE_COUNT = 1 << 14  # elements of a large array, as `tensor.SHORT` and `ops.large.COMPILED` say
 FIRST_CLASS, SECOND_CLASS, _ = CLASS_SHIFT  # in the word
 TYPE, ITEMS = FIELDS["object_type"][0] >> 3, FIELDS["tuple_items"][0] >> 3
@@ -183,6 +184,8 @@ def dtype_of(frame, itemsize):
     """The type of numbers whose elements take so many bytes."""
     if itemsize == F4_SIZE:
         return frame.float32
+    if itemsize == I8_SIZE:
+        return frame.int64
     return frame.complex128 if itemsize == C16_SIZE else frame.float64
 
 

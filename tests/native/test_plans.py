@@ -1,4 +1,4 @@
-"""What the native path plans of calls on complex numbers."""
+"""What the native path plans of calls on complex numbers and on integers."""
 
 import itertools
 
@@ -22,6 +22,14 @@ OPS = [
     if op.kind == ELEMENTWISE and len(op.inputs) < 3 and is_native(op)
     if (loops_of(op, "D") or loops_of(op, "D", "d")) and op.complex and not op.ordered
 ]
+
+INTEGER_OPS = [
+    op
+    for op in by_code
+    if op.kind == ELEMENTWISE and len(op.inputs) < 3 and "i" in op.kinds and op.entry_point
+    if loops_of(op, "q")
+]
+DIVISIONS = [table[name] for name in ("floor_divide", "remainder", "fmod")]
 
 
 def values(shape, seed=0):
@@ -71,3 +79,50 @@ def test_what_overflows_is_numpys():
     for _ in range(3):
         with pytest.warns(RuntimeWarning, match="overflow"):
             assert not np.isfinite((big * big).numpy()).all()
+
+
+def integers(shape, seed, least=-4):
+    return np.random.default_rng(seed).integers(least, 5, shape)
+
+
+@pytest.mark.parametrize("op", INTEGER_OPS, ids=lambda op: op.name)
+def test_operations_on_integers(op):
+    for k, (first, second) in enumerate(PAIRS):
+        a, b = tg.tensor(integers(first, k)), tg.tensor(integers(second, k + 1, 1))
+        assert_alike(op, (a, b)[: len(op.inputs)])
+        if a.ndim == b.ndim == 2:
+            assert_alike(op, (a.t(), b.t())[: len(op.inputs)])
+        if len(op.inputs) == 2:
+            for number in (2, -3, 2**40, 0.5, True):
+                assert_alike(op, (a, number))
+            assert_alike(op, (7, b))
+            for other in (b.double(), b.int(), b > 0, b.numpy()):
+                assert_alike(op, (a, other))
+
+
+def test_operations_on_integers_are_taken(monkeypatch):
+    from tapegrad.dispatch import dispatch, op_functions
+
+    i, j = tg.tensor([5, 6, 7]), tg.tensor([[2], [3]])
+    i + j  # its shapes are known from here on
+    for module in (dispatch, op_functions):
+        monkeypatch.setattr(module, "run", None)
+    assert ((i * 2 + j) // 3 % 4).tolist() == [[0, 0, 1], [0, 1, 1]]
+    assert (-i < j).tolist() == [[True] * 3] * 2
+    assert (i == 6).dtype is tg.bool
+
+
+@pytest.mark.parametrize("op", DIVISIONS, ids=lambda op: op.name)
+def test_integers_are_not_divided_by_zero(op):
+    i, zeros = tg.tensor([5, 6, 7]), tg.tensor([1, 0, 2])
+    for divisor in (0, zeros, zeros[1:2], tg.tensor(0)):
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+                op.entry_point(i, divisor)
+
+
+def test_integers_wrap_around():
+    most = tg.tensor([2**63 - 1])
+    assert (most + 1).tolist() == [-(2**63)]
+    assert (most * most).tolist() == [1]
+    assert_alike(table["add"], (most, 2**63))  # which is Python's
