@@ -18,6 +18,7 @@ from tapegrad.base.dtypes import get_default_dtype, result_type
 from tapegrad.dispatch.layout_history import chain_to, unchanged
 from tapegrad.dispatch.operand_errors import mismatch, undefined, unfit
 from tapegrad.dispatch.record_layout import layout_of
+from tapegrad.kernels.sweep.sweep_abi import SMALL
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.strided import replay
@@ -255,7 +256,7 @@ def write(
     dtype = result.dtype
     native, mixed = dtype is F8 or dtype is F4, _mixed(given, result)
     if native and op.kind is ELEMENTWISE and not mixed:
-        native = _native(op, given, arrays, result)
+        native = _native(op, given, arrays, codes, result)
     if mixed:  # real operands stay as they are
         arrays = [g if isinstance(g, np.ndarray) else a for g, a in zip(given, arrays, strict=True)]
     layout = layout_of(op, arrays, result, params) if native or mixed else None
@@ -293,15 +294,18 @@ def _mixed(given: list[Any], result: np.ndarray) -> bool:
     return result.dtype.kind == "c" or (type(first) is np.ndarray and first.dtype.kind == "c")
 
 
-def _native(op: Op, given: list[Any], arrays: list[Any], result: np.ndarray) -> bool:
-    """Whether no array operand was cast to the result's dtype."""
-    kind = result.dtype
+def _native(
+    op: Op, given: list[Any], arrays: list[Any], codes: Sequence[int], result: np.ndarray
+) -> bool:
+    """Whether no array operand was cast to the result's dtype, but for small constants."""
+    kind, first = result.dtype, 0
     if op.inputs[0] == "condition":
         if type(given[0]) is not np.ndarray or given[0].dtype.char != "?":
             return False
-        given, arrays = given[1:], arrays[1:]
-    for g, a in zip(given, arrays, strict=True):
-        if a.dtype is not kind or (a is not g and isinstance(g, np.ndarray)):
+        first = 1
+    for g, a, code in zip(given[first:], arrays[first:], codes[first:], strict=True):
+        cast = a is not g and isinstance(g, np.ndarray)
+        if a.dtype is not kind or (cast and (code or a.size > SMALL)):
             return False
     return True
 

@@ -45,6 +45,7 @@ from tapegrad.native.plans import (
     plan_sum,
 )
 from tapegrad.native.pyobjects import (
+    B1_SIZE,
     C16_SIZE,
     I8_SIZE,
     ITEMS,
@@ -68,7 +69,7 @@ def make_plan(frame, kind, row_at, code, operands, itemsize, plan):
         if kind == MATMUL or kind == REDUCTION or plan.operands == 3:
             return REFUSED
         return plan_complex(frame, row_at, operands, plan)
-    if itemsize & I8_SIZE and (kind != UNARY and kind != BINARY):
+    if itemsize & B1_SIZE or (itemsize & I8_SIZE and kind != UNARY and kind != BINARY):
         return REFUSED
     if kind == MATMUL:
         return plan_matmul(frame, row_at, operands, itemsize, plan)
@@ -101,8 +102,10 @@ def operate(frame, tape, kind, code, given, count, call_plan):
             flags = ALIGNED
     elif kind == TERNARY and OpRow(row_at).has_condition:
         index = 0
-    arrays = 0 if kind == PLANNED else 1
-    sizes = read_operands(frame, tape, given, count, operands, flags, arrays, index, dtype)
+    arrays, promotes = 0 if kind == PLANNED else 1, 1 if kind <= TERNARY else 0
+    sizes = read_operands(
+        frame, tape, given, count, operands, flags, arrays, index, dtype, promotes
+    )
     itemsize = sizes & ~STRIDED
     if itemsize == 0:
         found = REFUSED

@@ -2,13 +2,14 @@
 
 import math
 
-from tapegrad.kernels.memory import address, call0, call1, call2, call3, f4, f8, i4, i8, room_i8
+from tapegrad.kernels.memory import address, call0, call1, call2, call3, f4, f8, i4, i8, room_i8, u1
 from tapegrad.kernels.sweep.sweep_abi import ALIGNED, ALIGNED_IN_C_ORDER, WRITEABLE
 from tapegrad.native.pyobjects import (
     ARRAY_BASE,
     ARRAY_DATA,
     ARRAY_DTYPE,
     ARRAY_SHAPE,
+    B1_SIZE,
     C16_SIZE,
     F4_SIZE,
     F8_SIZE,
@@ -132,13 +133,15 @@ def size_of_large(frame, array):
 
 @typed
 def size_of_small(frame, array):
-    """C16_SIZE or I8_SIZE for an array that is small enough to be computed under the lock; 0 for
-    others.
+    """The size of elements that are no floats, of an array that is small enough to be computed
+    under the lock; 0 for others.
     """
     if i8(array)[TYPE] != frame.array_type or count_of(array) >= LARGE_COUNT:
         return 0
     dtype = i8(array)[ARRAY_DTYPE]
-    return C16_SIZE if dtype == frame.complex128 else I8_SIZE if dtype == frame.int64 else 0
+    if dtype == frame.int64:
+        return I8_SIZE
+    return C16_SIZE if dtype == frame.complex128 else B1_SIZE if dtype == frame.bool_dtype else 0
 
 
 @typed
@@ -249,13 +252,40 @@ def has_complex_number(frame, given, count):
 
 
 @typed
-def read_operands(frame, tape, given, count, operands, flags, arrays, index, dtype):
+def as_floats(frame, operands, itemsize):
+    """Put floats, of a new array, in place of the first if it is of integers or truth values.
+
+    0 where Python has to see to it.
+    """
+    array = operands.array
+    dtype = i8(array)[ARRAY_DTYPE]
+    if dtype != frame.int64 and dtype != frame.bool_dtype:
+        return 1
+    if is_strided(array):
+        return 0
+    made = floats_of(frame, itemsize, i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE])
+    if made == 0:
+        call0(frame.PyErr_Clear)
+        return 0
+    source, target = i8(array)[ARRAY_DATA], i8(made)[ARRAY_DATA]
+    for k in range(count_of(array)):
+        value = float(i8(source)[k] if dtype == frame.int64 else u1(source)[k])
+        if itemsize == F4_SIZE:
+            f4(target)[k] = value
+        else:
+            f8(target)[k] = value
+    operands.tensor, operands.array, operands.position = 0, made, 0
+    return 1
+
+
+@typed
+def read_operands(frame, tape, given, count, operands, flags, arrays, index, dtype, promotes):
     """Read operands; how many bytes an element of them takes, or 0: native code has no plan.
 
     With LARGE: each is large, or one number.  With MIXED some are real, others are complex.  A
     Python number is of the Tensors' type, or complex; with `arrays` there may be arrays of this
-    type.  `index`, or NO_INDEX, is of another, `dtype`.  Whatever is returned, `release_operands`
-    has to follow.
+    type.  `index`, or NO_INDEX, is of another, `dtype`.  With `promotes` integers and truth values
+    beside floats become such.  Whatever is returned, `release_operands` has to follow.
     """
     sizes, whole = 0, 0
     for k in range(count):
@@ -277,6 +307,14 @@ def read_operands(frame, tape, given, count, operands, flags, arrays, index, dty
     mixed = mixed and (itemsize & C16_SIZE != 0 or has_complex_number(frame, given, count))
     if mixed:
         itemsize = C16_SIZE
+    floats = itemsize & (F8_SIZE | F4_SIZE)
+    if promotes and floats and itemsize & (I8_SIZE | B1_SIZE) and sizes & LARGE == 0:
+        itemsize &= ~(I8_SIZE | B1_SIZE)
+        sizes &= ~(I8_SIZE | B1_SIZE)
+        for k in range(count):
+            read = k != index and operands[k].tensor != UNREAD
+            if read and not as_floats(frame, operands[k], floats):
+                return 0
     if itemsize & (itemsize - 1) or itemsize == 0 or (sizes & LARGE and whole):
         return 0  # of several types, or of none
     for k in range(count):

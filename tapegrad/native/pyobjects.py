@@ -21,7 +21,7 @@ REFUSED = -1
 REFERENCES = 0  # which an object's first word counts
 IMMORTALS = sys.version_info >= (3, 12)  # objects whose count, in 32 bits, is negative
 F8_SIZE, F4_SIZE, C16_SIZE = 8, 4, 16  # bytes of an element: float64, float32, complex128
-I8_SIZE = 32  # in place of the 8 bytes of an int64
+I8_SIZE, B1_SIZE = 32, 512  # in place of the bytes of an int64, and of a truth value
 LARGE_COUNT = 1 << 14  # elements of a large array, as `tensor.SHORT` and `ops.large.COMPILED` say
 FIRST_CLASS, SECOND_CLASS, _ = CLASS_SHIFT  # in the word
 TYPE, ITEMS = FIELDS["object_type"][0] >> 3, FIELDS["tuple_items"][0] >> 3

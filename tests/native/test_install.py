@@ -71,8 +71,8 @@ def assert_alike(op, args):
         np.testing.assert_allclose(b._a, a._a, near, near)
     elif a.dtype == tapegrad.float32 and size > LARGE:  # there by loops of the library's own
         np.testing.assert_array_max_ulp(b._a, a._a, 1)
-    elif letter == "f" and any(is_strided(x) for x in args):
-        np.testing.assert_array_max_ulp(b._a, a._a, 2)  # NumPy's `exp` depends on the strides
+    elif letter == "f" and (any(is_strided(x) for x in args) or "svml" in op.loop):
+        np.testing.assert_array_max_ulp(b._a, a._a, 2)  # these depend on how elements lie in NumPy
     elif letter == "f" and op in reductions:  # by a loop of rows, once that is on disk
         np.testing.assert_array_max_ulp(b._a, a._a, 1)
     else:

@@ -126,3 +126,44 @@ def test_integers_wrap_around():
     assert (most + 1).tolist() == [-(2**63)]
     assert (most * most).tolist() == [1]
     assert_alike(table["add"], (most, 2**63))  # which is Python's
+
+
+MIXED_OPS = [
+    op
+    for op in by_code
+    if op.kind == ELEMENTWISE
+    and len(op.inputs) == 2
+    and is_native(op)
+    and "condition" not in op.inputs
+]
+
+
+@pytest.mark.parametrize("op", MIXED_OPS, ids=lambda op: op.name)
+def test_integers_and_truth_values_beside_floats(op, dtype):
+    for k, ((first, second), how) in enumerate(zip(PAIRS, itertools.cycle(PLACES))):
+        x = placed(np.random.default_rng(k).uniform(0.5, 1.5, first).astype(dtype), how)
+        i = tg.tensor(integers(second, k, 1))
+        for other in (i, i > 2):
+            assert_alike(op, (x, other))
+            assert_alike(op, (other, x))
+        if i.ndim == 2:
+            assert_alike(op, (x, i.t().clone().t()))
+
+
+def test_masks_and_counts_are_taken(monkeypatch):
+    from tapegrad.dispatch import dispatch, op_functions
+
+    x, n = tg.tensor([1.0, -2.0, 3.0], requires_grad=True), tg.tensor([1, 2, 3])
+    x * (x > 0)  # its shape is known from here on
+    for module in (dispatch, op_functions):
+        monkeypatch.setattr(module, "run", None)
+    assert (x * (x > 0) + x / n).tolist() == [2.0, -1.0, 4.0]
+    assert (n.t() < x).tolist() == [False, False, False]
+
+
+def test_what_is_written_into_a_mask_does_not_change_the_gradient():
+    x, mask = tg.tensor([1.0, 2.0], requires_grad=True), tg.tensor([True, False])
+    y = (x * mask).sum()
+    mask.logical_not_()
+    y.backward()
+    assert x.grad.tolist() == [1.0, 0.0]

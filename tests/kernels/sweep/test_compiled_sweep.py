@@ -427,3 +427,11 @@ def test_many_values_that_lie_in_another_order():
         return y.sum(), [x]
 
     both(build)
+
+
+def test_masks_and_counts_beside_floats(never_in_python):
+    x, n = tg.tensor([1.0, -2.0, 3.0], requires_grad=True), tg.tensor([1, 2, 3])
+    for array in (n, n.numpy()):
+        x.grad = None
+        (x * (x > 0) + x / array).sum().backward()
+        np.testing.assert_allclose(x.grad, [2.0, 0.5, 4 / 3], rtol=1e-15)
