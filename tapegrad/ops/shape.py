@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.sweep.sweep_abi import KIND_JOIN, KIND_TRIANGLE, KIND_VIEW
+from tapegrad.kernels.sweep.sweep_abi import KIND_CAST, KIND_JOIN, KIND_TRIANGLE, KIND_VIEW
 from tapegrad.ops.core import OWN, Op, linear
 from tapegrad.ops.elementwise import where
 from tapegrad.ops.large import large
@@ -142,7 +142,7 @@ contiguous = linear(
 )
 to: Op = linear(
     "to", _to,
-    x=lambda g, x_spec: to(g, dtype=x_spec.dtype), grad_name="ToCopy",
+    x=lambda g, x_spec: to(g, dtype=x_spec.dtype), grad_name="ToCopy", sweep=KIND_CAST,
 )
 alias = linear("alias", lambda x: x.view(), x=lambda g: g, view=True, moves="identity")
 # Complex numbers are seen as pairs, and pairs as complex numbers.

@@ -20,6 +20,7 @@ from tapegrad.kernels.codegen import axis_codegen, rule_codegen
 from tapegrad.kernels.sweep.sweep_abi import (
     CAPACITY,
     KIND_AXIS,
+    KIND_CAST,
     KIND_CONVOLUTION,
     KIND_DET,
     KIND_FACTOR,
@@ -114,6 +115,7 @@ _SWEEP_MODULES = {
     KIND_CONVOLUTION: ("convolved", "convolution_adjoints"),
     KIND_WINDOWS: ("windowed", "window_adjoints"),
     KIND_FOURIER: ("transformed", "fourier_adjoints"),
+    KIND_CAST: ("cast_back", "cast_adjoints"),
 }
 
 

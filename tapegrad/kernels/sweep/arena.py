@@ -92,13 +92,7 @@ def hand_on(frame, code, made, count, itemsize):
     if cell[0] == 0:
         cell[0] = made
         return 0
-    into = cell[0] & ~1
-    if itemsize == 4:
-        for i in range(count):
-            f4(into)[i] += f4(made)[i]
-    else:
-        for i in range(count):
-            f8(into)[i] += f8(made)[i]
+    add_numbers(cell[0] & ~1, made, count, itemsize == 4)
     give_back(frame, made, count * itemsize)
     return 0
 

@@ -103,8 +103,8 @@ LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends 
     KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_AXIS, KIND_PARTS,
     KIND_PICK, KIND_SELECT, KIND_PUT, KIND_MASK, KIND_ASSIGN, KIND_TRIANGLE,
     KIND_SOLVE, KIND_SLOGDET, KIND_DET, KIND_FACTOR, KIND_CONVOLUTION, KIND_WINDOWS, KIND_FOURIER,
-    KIND_CALL,
-) = range(4, 25)  # fmt: skip
+    KIND_CAST, KIND_CALL,
+) = range(4, 26)  # fmt: skip
 
 CAPACITY = 1024  # operations: the sweep holds the address of their kernels, which never moves
 PER_OP = 48  # kernels of real numbers: two dtypes, three operands, eight patterns of scalars
