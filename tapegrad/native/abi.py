@@ -61,6 +61,7 @@ class Frame(WordStruct):
     complex_type: int
     int_type: int
     int64_type: int
+    float64_type: int
     tuple_type: int
     size_type: int
     list_type: int

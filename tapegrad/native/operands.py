@@ -16,6 +16,7 @@ from tapegrad.native.pyobjects import (
     FLAGS,
     FLOAT_VALUE,
     I8_SIZE,
+    INT64_VALUE,
     LARGE_COUNT,
     LOW_HALF,
     NDIM,
@@ -74,10 +75,14 @@ def known_constants(frame, itemsize):
 def new_constant(frame, obj, itemsize):
     """The array of a Python number, or 0 where Python has to see to it."""
     overflow, is_f4, imaginary, whole = room_i8(1), itemsize == F4_SIZE, 0.0, 0
-    if i8(obj)[TYPE] == frame.float_type:
+    kind = i8(obj)[TYPE]
+    if kind == frame.float_type or kind == frame.float64_type:  # whose numbers stand at one place
         value = f8(obj)[FLOAT_VALUE]
-    elif i8(obj)[TYPE] == frame.complex_type:
+    elif kind == frame.complex_type:
         value, imaginary = f8(obj)[FLOAT_VALUE], f8(obj)[FLOAT_VALUE + 1]
+    elif kind == frame.int64_type:
+        whole = i8(obj)[INT64_VALUE]
+        value = float(whole)
     else:
         whole = call2(frame.PyLong_AsLongLongAndOverflow, obj, address(overflow))
         value = float(whole)
@@ -212,12 +217,17 @@ def read_array(frame, obj, operands, itemsize):
 
 @typed
 def read_number(frame, obj, operands, itemsize):
-    """Read a Python number, whose array is then held, into the first; 0 if it is none."""
+    """Read a number of Python's or NumPy's, whose array is then held, into the first; 0 if it is
+    none.
+    """
     kind = i8(obj)[TYPE]
     if kind == frame.complex_type:
         if itemsize != C16_SIZE:
             return 0
-    elif kind != frame.int_type and (kind != frame.float_type or itemsize == I8_SIZE):
+    elif kind == frame.float_type or kind == frame.float64_type:
+        if itemsize == I8_SIZE:
+            return 0
+    elif kind != frame.int_type and kind != frame.int64_type:
         return 0
     array = constant(frame, obj, itemsize)
     if array == 0:

@@ -93,7 +93,7 @@ def test_operations_on_integers(op):
         if a.ndim == b.ndim == 2:
             assert_alike(op, (a.t(), b.t())[: len(op.inputs)])
         if len(op.inputs) == 2:
-            for number in (2, -3, 2**40, 0.5, True):
+            for number in (2, -3, 2**40, 0.5, True, np.int64(3), np.float64(2.0), np.float32(2.0)):
                 assert_alike(op, (a, number))
             assert_alike(op, (7, b))
             for other in (b.double(), b.int(), b > 0, b.numpy()):
@@ -158,6 +158,8 @@ def test_masks_and_counts_are_taken(monkeypatch):
     for module in (dispatch, op_functions):
         monkeypatch.setattr(module, "run", None)
     assert (x * (x > 0) + x / n).tolist() == [2.0, -1.0, 4.0]
+    assert (np.float64(2.0) * x + np.int64(1) - x * np.int64(3)).tolist() == [0.0, 3.0, -2.0]
+    assert (n * np.int64(3)).tolist() == [3, 6, 9]
     assert (n.t() < x).tolist() == [False, False, False]
 
 
