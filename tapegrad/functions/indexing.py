@@ -50,6 +50,8 @@ from tapegrad.ops.shape import alias, reshape
 from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.tensor import Tensor, tensor_of, wrap
 
+_MANY = frozenset((list, tuple, np.ndarray))
+
 
 def parse(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor]]:
     """An index as a plan with holes and the index arrays that fill them.
@@ -178,6 +180,8 @@ def _dots(key: Any) -> bool:
 @view_of
 def getitem(input: Tensor, key: Any) -> Tensor | ViewRequest:
     """What stands at an index: a view for ints and slices, a copy for index arrays and masks."""
+    if key.__class__ in _MANY:
+        key = with_index_tensors(key)
     if key.__class__ is Tensor:
         key = places_of(key, input)
         found = run_planned(i.index, input, key, None)
@@ -226,6 +230,19 @@ def getitem(input: Tensor, key: Any) -> Tensor | ViewRequest:
         return run(i.index, (input, *arrays), {"plan": plan})
     except IndexError as problem:
         raise IndexError(f"index of a Tensor of shape {input._a.shape}: {problem}") from None
+
+
+def with_index_tensors(key: Any) -> Any:
+    """An index in which lists of ints, and arrays of integers, are Tensors."""
+    kind = key.__class__
+    if kind is tuple and any(part.__class__ in _MANY for part in key):
+        return tuple(map(with_index_tensors, key))
+    if kind is np.ndarray and key.dtype is INT64 and key.ndim:
+        return wrap(key.copy())
+    if kind is list and all(type(k) is int for k in key):
+        array = np.array(key)
+        return wrap(array) if array.dtype is INT64 else key
+    return key
 
 
 def places_of(key: Tensor, x: Tensor) -> Tensor | int:

@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.dtypes import of_numpy, to_numpy
-from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import all_dims, as_input, numpy_names, one_dim
 from tapegrad.functions.elementwise import abs as abs_
 from tapegrad.functions.factorizations import svdvals
-from tapegrad.functions.reductions import Given, amax, amin
+from tapegrad.functions.reductions import Given, amax, amin, norm_of
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import permute, to
 from tapegrad.ops.core import Op
-from tapegrad.ops.reduce import norm as _norm
 from tapegrad.ops.shape import unsqueeze
 from tapegrad.tensor import Tensor
 
@@ -57,7 +55,7 @@ def vector_norm(
     if not isinstance(ord, (int, float)):
         raise TypeError(f"`{name}`: ord is a number, got {ord!r}")
     t = abs_(t) if t._a.dtype.kind == "c" else t
-    return run_axis(_norm, _given, t, dim, keepdim, ord)
+    return norm_of(t, _given, dim, keepdim, ord)
 
 
 def _given(op: Op, t: Tensor, dim: Any, keepdim: bool, ord: Any) -> Given:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 
-from tapegrad.dispatch.axis_plans import run_axis
+from tapegrad.dispatch.axis_plans import Arguments, run_axis
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.index_plans import run_and_plan, run_planned
 from tapegrad.dispatch.op_functions import whole
@@ -468,7 +468,14 @@ def norm(
         return found
     if x._a.dtype.kind == "c":
         x = abs_(x)
-    return run_axis(r.norm, _norm, x, dim, keepdim, 2 if isinstance(p, str) and p == "fro" else p)
+    return norm_of(x, _norm, dim, keepdim, 2 if isinstance(p, str) and p == "fro" else p)
+
+
+def norm_of(x: Tensor, arguments: Arguments, dim: Any, keepdim: bool, p: Any) -> Tensor:
+    """The p-norm of real numbers: for 1, of few, by operations whose adjoints are compiled."""
+    if p == 1 and x._s != -1:
+        return sum(abs_(x), dim, keepdim)
+    return run_axis(r.norm, arguments, x, dim, keepdim, p)
 
 
 def _norm(op: Op, input: Tensor, dim: Any, keepdim: bool, p: Any) -> Given:

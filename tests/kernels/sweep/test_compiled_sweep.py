@@ -435,3 +435,42 @@ def test_masks_and_counts_beside_floats(never_in_python):
         x.grad = None
         (x * (x > 0) + x / array).sum().backward()
         np.testing.assert_allclose(x.grad, [2.0, 0.5, 4 / 3], rtol=1e-15)
+
+
+def test_casts(never_in_python):
+    x = tg.tensor([1.0, -2.0, 3.0], requires_grad=True)
+    w = tg.tensor([0.5, 0.25, 4.0], dtype=tg.float32, requires_grad=True)
+    for _ in range(2):
+        x.grad = w.grad = None
+        (x.float() * w * 2).double().square().sum().backward()
+        (x.to(tg.float32) * 3).sum().backward()
+        np.testing.assert_allclose(x.grad, [5.0, 2.0, 387.0], rtol=1e-6)  # 8 x w^2 + 3
+        np.testing.assert_allclose(w.grad, [4.0, 8.0, 288.0], rtol=1e-6)
+        assert (x.grad.dtype, w.grad.dtype) == (tg.float64, tg.float32)
+
+
+def test_sums_of_sizes(never_in_python):
+    x = tg.tensor([[1.0, -2.0, 0.0]], requires_grad=True)
+    for norm in (lambda t: t.norm(1), lambda t: tg.linalg.vector_norm(t, 1, dim=1).sum()):
+        x.grad = None
+        norm(x).backward()
+        assert x.grad.tolist() == [[1.0, -1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("index", "wanted"),
+    [
+        ([2, 0, 2], [[1.0], [0.0], [2.0]]), (np.array([2, 0, 2]), [[1.0], [0.0], [2.0]]),
+        (([0, 1], [0, 0]), [[1.0], [1.0], [0.0]]), ((slice(None), [0, 0]), [[2.0]] * 3),
+        ((np.array([[0], [1]]), np.array([0, 0])), [[2.0], [2.0], [0.0]]),
+        ([], [[0.0]] * 3), ([-1], [[0.0], [0.0], [1.0]]),
+    ],
+)  # fmt: skip
+def test_indices_that_are_lists_and_arrays(index, wanted):
+    x = tg.tensor([[1.0], [2.0], [3.0]], requires_grad=True)
+    for _ in range(12):  # by a plan at the end
+        x.grad = None
+        found = x[index]
+        np.testing.assert_array_equal(found.detach().numpy(), np.array(x.tolist())[index])
+        found.sum().backward()
+        assert x.grad.tolist() == wanted
