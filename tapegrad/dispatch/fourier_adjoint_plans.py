@@ -15,7 +15,7 @@ from tapegrad.ops import fourier as f
 from tapegrad.ops.core import Op
 
 PLANNED = 4096  # adjoints that are kept, for good: records name them
-_adjoints: dict[Any, tuple[np.ndarray, Any]] = {}
+_adjoints: dict[Any, tuple[np.ndarray, Any] | None] = {}  # None: there is none
 
 
 class RowLoop(NamedTuple):
@@ -49,18 +49,21 @@ def row_loop(op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> Ro
 def adjoint(op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> int:
     """Where the adjoint of a transform is planned; 0: the compiled sweep leaves it to the rule."""
     key = (op, x.shape, x.dtype.char, *params.values())
-    found = _adjoints.get(key)
-    if found is None and len(_adjoints) < PLANNED:
-        found = _planned(op, x, y, params)
-        if found is not None:
-            _adjoints[key] = found
+    if key not in _adjoints:
+        if len(_adjoints) >= PLANNED:
+            return 0
+        try:
+            _adjoints[key] = _planned(op, x, y, params)
+        except NotCompiled:
+            return 0
+    found = _adjoints[key]
     return 0 if found is None else address(found[0])
 
 
 def _planned(
     op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any]
 ) -> tuple[np.ndarray, Any] | None:
-    """A `FourierAdjoint`, and what it names."""
+    """A `FourierAdjoint`, and what it names; None where there is no loop for it."""
     from tapegrad.kernels.large import fourier_transforms
 
     dims, scale = params["dims"], params["scale"]
@@ -81,10 +84,7 @@ def _planned(
     before, after = (np.broadcast_to(w, z.shape).copy() if w is not none else w
                      for w, z in ((before, y), (after, made)))  # fmt: skip
     g = np.empty(y.shape, y.dtype)
-    try:
-        form, loop = fourier_transforms.form_of(back, g, how)
-    except NotCompiled:
-        return None
+    form, loop = fourier_transforms.form_of(back, g, how)
     rows = None if form is not None else row_loop(back, g, made, how)
     if rows is None if form is None else form.room > 8 * SMALL:
         return None
