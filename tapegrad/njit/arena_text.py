@@ -64,16 +64,22 @@ define internal void @push(ptr %arena, ptr %p) alwaysinline {{
   ret void
 }}
 
-define internal i1 @keep_chunk(ptr %kept, ptr %p) {{
+define internal void @let_go(ptr %kept, i64 %size, ptr %p) {{
+{_word("bytes", "p", 1)}
+  %is.chunk = icmp eq i64 %bytes, %size
   %some = icmp ne ptr %kept, null
-  br i1 %some, label %try, label %done
-try:
+  %both = and i1 %is.chunk, %some
+  br i1 %both, label %keep, label %free
+keep:
   %word = ptrtoint ptr %p to i64
   %pair = cmpxchg ptr %kept, i64 0, i64 %word acq_rel monotonic
   %stays = extractvalue {{ i64, i1 }} %pair, 1
-  ret i1 %stays
+  br i1 %stays, label %done, label %free
+free:
+  call void @free_aligned(ptr %p)
+  br label %done
 done:
-  ret i1 false
+  ret void
 }}
 
 define internal i64 @chunk(ptr %arena) noinline cold {{
@@ -184,14 +190,7 @@ body:
 {_copy("p", 3, "arena", 2, "end.before")}
 {_word("size", "arena", SIZE)}
 {_copy("p", 4, "arena", SIZE, "size.before")}
-{_word("bytes", "p", 1)}
-  %is.chunk = icmp eq i64 %bytes, %size
-  br i1 %is.chunk, label %keep, label %free
-keep:
-  %stays = call i1 @keep_chunk(ptr %kept, ptr %p)
-  br i1 %stays, label %next, label %free
-free:
-  call void @free_aligned(ptr %p)
+  call void @let_go(ptr %kept, i64 %size, ptr %p)
   br label %next
 done:
 {_copy("mark", 1, "arena", 1, "at")}
@@ -224,19 +223,12 @@ define void @release_arena(ptr nocapture %arena) nounwind {{
   %newest = load ptr, ptr %arena
   br label %head
 head:
-  %p = phi ptr [%newest, %0], [%older, %keep], [%older, %free]
+  %p = phi ptr [%newest, %0], [%older, %body]
   %end = icmp eq ptr %p, null
   br i1 %end, label %done, label %body
 body:
   %older = load ptr, ptr %p
-{_word("bytes", "p", 1)}
-  %is.chunk = icmp eq i64 %bytes, %size
-  br i1 %is.chunk, label %keep, label %free
-keep:
-  %stays = call i1 @keep_chunk(ptr %kept, ptr %p)
-  br i1 %stays, label %head, label %free
-free:
-  call void @free_aligned(ptr %p)
+  call void @let_go(ptr %kept, i64 %size, ptr %p)
   br label %head
 done:
   ret void
