@@ -203,7 +203,7 @@ done:
   ret void
 }}
 
-define void @release(ptr %first) nounwind {{
+define internal void @let_all_go(ptr %kept, i64 %size, ptr %first) {{
   br label %head
 head:
   %p = phi ptr [%first, %0], [%older, %body]
@@ -211,9 +211,14 @@ head:
   br i1 %end, label %done, label %body
 body:
   %older = load ptr, ptr %p
-  call void @free_aligned(ptr %p)
+  call void @let_go(ptr %kept, i64 %size, ptr %p)
   br label %head
 done:
+  ret void
+}}
+
+define void @release(ptr %first) nounwind {{
+  call void @let_all_go(ptr null, i64 0, ptr %first)
   ret void
 }}
 
@@ -221,16 +226,7 @@ define void @release_arena(ptr nocapture %arena) nounwind {{
 {_word("kept", "arena", KEPT, "ptr")}
 {_word("size", "arena", SIZE)}
   %newest = load ptr, ptr %arena
-  br label %head
-head:
-  %p = phi ptr [%newest, %0], [%older, %body]
-  %end = icmp eq ptr %p, null
-  br i1 %end, label %done, label %body
-body:
-  %older = load ptr, ptr %p
-  call void @let_go(ptr %kept, i64 %size, ptr %p)
-  br label %head
-done:
+  call void @let_all_go(ptr %kept, i64 %size, ptr %newest)
   ret void
 }}
 """
