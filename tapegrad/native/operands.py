@@ -313,14 +313,13 @@ def read_operands(frame, tape, given, count, operands, flags, arrays, index, dty
                 whole = 1
             sizes |= found
     itemsize = sizes & ~(LARGE | STRIDED)
-    mixed = sizes & LARGE == 0 and itemsize & F8_SIZE != 0 and itemsize & F4_SIZE == 0
-    mixed = mixed and (itemsize & C16_SIZE != 0 or has_complex_number(frame, given, count))
+    mixed = itemsize == F8_SIZE and has_complex_number(frame, given, count)
+    mixed = sizes & LARGE == 0 and (mixed or itemsize == F8_SIZE | C16_SIZE)
     if mixed:
         itemsize = C16_SIZE
-    floats = itemsize & (F8_SIZE | F4_SIZE)
-    if promotes and floats and itemsize & (I8_SIZE | B1_SIZE) and sizes & LARGE == 0:
-        itemsize &= ~(I8_SIZE | B1_SIZE)
-        sizes &= ~(I8_SIZE | B1_SIZE)
+    floats, wholes = itemsize & (F8_SIZE | F4_SIZE), itemsize & (I8_SIZE | B1_SIZE)
+    if promotes and floats and wholes and sizes & LARGE == 0:
+        itemsize, sizes = itemsize & ~wholes, sizes & ~wholes
         for k in range(count):
             read = k != index and operands[k].tensor != UNREAD
             if read and not as_floats(frame, operands[k], floats):
