@@ -276,7 +276,8 @@ class ReversePlan:
                 if any(self.memory.follows(place.block, place.at, s) for _, place in reloads)
             ]  # fmt: skip
             loads = {v for v, _ in reloads if v.home.loop is not None}
-            if any(s.op == "call" for s in stores) or self._cost(stores) > self._cost(loads):
+            # As often, keeping is cheaper: it neither loads what is overwritten nor puts it back.
+            if any(s.op == "call" for s in stores) or self._cost(stores) >= self._cost(loads):
                 self.fixed.add(memory)
                 given_up = True
             needed |= dict.fromkeys(stores)
