@@ -37,7 +37,7 @@ ALIGNED = 64  # bytes of the longest vector
 # The same where elements of a line lie on pages of their own, which are to be visited rarely.
 FAR, PLANES_OF_PAGES = 2048, 1 << 20
 WIDEST = 64  # lines of a block
-LEAST_LINES = 4  # lines that a block is worth
+LEAST_LINES = 4  # lines that a block is worth, where NumPy's loop over single ones would do
 LONG = 4096  # elements of a line from which its stages are two
 LONG_ALONE = 512  # the same of a single one
 
@@ -179,12 +179,13 @@ class _Stages:
         return Lines.words(**given, kernel=kernel_at, tile=tile)
 
     def along(
-        self, shape: Shape, dim: int, source: int, target: int, last: bool, parts: int = 2
-    ) -> bool:
-        """A transform along a dimension, to complex numbers; whether there is one."""
+        self, shape: Shape, dim: int, source: int, target: int, last: bool, parts: int = 2,
+        alone: bool = False,
+    ) -> bool:  # fmt: skip
+        """A transform along a dimension, maybe alone, to complex numbers; whether there is one."""
         n, after, lines = shape[dim], prod(shape[dim + 1 :]), prod(shape) // shape[dim]
         if n < (LONG if lines >= LEAST_LINES else LONG_ALONE):
-            if lines < LEAST_LINES:
+            if alone and lines < LEAST_LINES:
                 return False
             here = lines_of(shape, dim)
             where = {"array": source, "parts": parts, **here}, {"array": target, "parts": 2, **here}
@@ -262,7 +263,7 @@ def complex_plan(
     stages = _Stages(dtype, not forward, factor_of(prod([shape[d] for d in dims]), scale))
     for k, dim in enumerate(reversed(dims)):
         source, first = (RESULT, 2) if k else (OPERAND, parts)
-        if not stages.along(shape, dim, source, RESULT, k == len(dims) - 1, first):
+        if not stages.along(shape, dim, source, RESULT, k == len(dims) - 1, first, len(dims) == 1):
             return None
     return stages.of(shape, np.result_type(dtype, np.complex64), prod(shape))
 
@@ -277,11 +278,7 @@ def to_half_plan(shape: Shape, dims: Shape, scale: str, dtype: np.dtype[Any]) ->
     """Half the frequencies of real numbers."""
     *others, last = dims
     result = (*shape[:last], shape[last] // 2 + 1, *shape[last + 1 :])
-    if (
-        not served(shape, [shape[d] for d in dims])
-        or not LEAST_LINES * shape[last] <= prod(shape)
-        or shape[last] > LONG
-    ):
+    if not served(shape, [shape[d] for d in dims]) or not _worth(shape, dims):
         return None
     stages = _Stages(dtype, False, factor_of(prod([shape[d] for d in dims]), scale))
     stages.add(
@@ -303,7 +300,7 @@ def from_half_plan(
     *others, last = dims
     result = (*shape[:last], size, *shape[last + 1 :])
     sizes = [*[shape[d] for d in others], size]
-    if not served(result, sizes) or not LEAST_LINES * size <= prod(result) or size > LONG:
+    if not served(result, sizes) or not _worth(result, dims):
         return None
     stages = _Stages(dtype, True, factor_of(prod(sizes), scale))
     for k, dim in enumerate(others):
@@ -315,6 +312,12 @@ def from_half_plan(
         {"array": RESULT, "parts": 1, **lines_of(result, last)}, last=True, paired="joins",
     )  # fmt: skip
     return stages.of(result, dtype, prod(shape))
+
+
+def _worth(shape: Shape, dims: Shape) -> bool:
+    """Whether lines of real numbers, along the last of dimensions, are worth a block."""
+    size = shape[dims[-1]]
+    return size <= LONG and (len(dims) > 1 or LEAST_LINES * size <= prod(shape))
 
 
 def served(shape: Shape, sizes: Sequence[int]) -> bool:
