@@ -18,7 +18,7 @@ from tapegrad.dispatch.views import MultiViewRequest, make_view, view_of
 from tapegrad.functions.arguments import as_input, has_dims, numpy_names, one_dim
 from tapegrad.functions.method_decorators import axis_view_method, method
 from tapegrad.functions.shapes import reshape, unsqueeze
-from tapegrad.native.abi import CallPlan
+from tapegrad.native.abi import MOST_OPERANDS, CallPlan
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.tape.shape_table import LARGE, Shape
@@ -62,7 +62,6 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
 
 concat = concatenate = cat
 COMPLEX = (np.dtype(np.complex128), np.dtype(np.complex64))
-MOST = 3  # parts that compiled code joins: a record has room for so many inputs
 
 
 @numpy_names
@@ -191,7 +190,7 @@ def _plan(parts: list[Tensor], key: Any) -> _Plan | None:
     entry = (*(None,) * (len(arrays) + 1), (params, specs))
     word = op.code | DTYPE_BITS[kind] | layout[0]
     native = None
-    if len(arrays) <= MOST:
+    if len(arrays) <= MOST_OPERANDS:
         rows = math.prod(result.shape[: dim % ndim]) or 1
         native = join_plan(op, arrays, result, layout, params, rows)
     _plans[key] = found = _Plan(word, result.shape, layout[1], entry, native)

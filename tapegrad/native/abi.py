@@ -22,6 +22,7 @@ class Frame(WordStruct):
     Py_DecRef: int
     PyLong_AsLongLong: int
     PyLong_AsLongLongAndOverflow: int
+    PyBytes_FromStringAndSize: int
     PyLong_FromLongLong: int
     PyList_Append: int
     PyList_Size: int
@@ -60,6 +61,7 @@ class Frame(WordStruct):
     float_type: int
     complex_type: int
     int_type: int
+    bool_type: int
     int64_type: int
     float64_type: int
     tuple_type: int
@@ -94,6 +96,7 @@ class Frame(WordStruct):
     learn_reduction: int
     learn_view: int
     learn_shape: int
+    list_inputs: int
     learn_large: int
     learn_kernel: int
     warn_fp_flags: int
@@ -177,7 +180,9 @@ class Operand(WordStruct):
     position: int
 
 
-OPERANDS = 3 * Operand.SIZE  # words of as many as there may be
+MOST_OPERANDS = 16  # of a join; others have three at most, for which a record has room
+OPERANDS = MOST_OPERANDS * Operand.SIZE  # words of as many
+MOST_SAVED = MOST_OPERANDS + 2  # items of what a record saves: a result, and what is behind it
 
 
 class UfuncLoop(WordStruct):

@@ -1,10 +1,12 @@
 """Append a record: the Tensor, the record, and the values that it saves."""
 
 from tapegrad.kernels.memory import address, call1, call2, call3, i8, room_i8
+from tapegrad.native.abi import MOST_OPERANDS
 from tapegrad.native.pyobjects import (
     LIST_ITEMS,
     LOW_HALF,
     REFUSED,
+    call_python,
     count_of,
     decref,
     int_value,
@@ -13,7 +15,7 @@ from tapegrad.native.pyobjects import (
     set_slot,
     typed,
 )
-from tapegrad.tape.tape import AUX, IN0, IN1, IN2, SHAPE, STRIDE, WORD
+from tapegrad.tape.tape import AUX, IN0, IN1, IN2, LISTED, SHAPE, STRIDE, WORD
 
 
 @typed
@@ -117,6 +119,25 @@ def input_codes(frame, tape, count, operands, codes):
 
 
 @typed
+def list_inputs(frame, tape, count, codes):
+    """Put codes that a record has no room for into the tape's list, and say there where they are.
+
+    0 with an exception set; REFUSED, where Python has recorded something meanwhile.
+    """
+    token, inputs = i8(tape)[frame.tape_next], i8(codes)
+    raw = call2(frame.PyBytes_FromStringAndSize, codes, 8 * count)
+    if raw == 0:
+        return 0
+    start = call_python(frame, frame.list_inputs, 2, tape, raw, 0)
+    decref(frame, raw)
+    if start == 0:
+        return 0
+    inputs[0], inputs[1], inputs[2] = int_value(frame, start), count, 0
+    decref(frame, start)
+    return 1 if i8(tape)[frame.tape_next] == token and not is_full(frame, tape) else REFUSED
+
+
+@typed
 def record_tensor(
     frame, tape, tensor, tracked, count, operands, word, shape, aux, entry, result
 ):  # fmt: skip
@@ -127,9 +148,14 @@ def record_tensor(
         return 1
     if is_full(frame, tape):
         return REFUSED
-    codes = room_i8(3)
+    codes = room_i8(MOST_OPERANDS)
     if not input_codes(frame, tape, count, operands, address(codes)):
         return 0
+    if count > 3:
+        word |= LISTED
+        done = list_inputs(frame, tape, count, address(codes))
+        if done != 1:
+            return done
     if not add_debt(frame, tape, shape, result):
         return REFUSED
     set_slot(frame, tensor, frame.t_home, tape)

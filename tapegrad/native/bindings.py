@@ -256,6 +256,7 @@ class Bindings:
             "none": None, "true": True, "false": False, "zero": 0, "zero_f4": F4_SHAPE,
             "minus_one": -1, "ellipsis": ..., "empty_str": "", "empty_tuple": (),
             "tensor_type": Tensor, "view_type": View, "float_type": float, "int_type": int,
+            "bool_type": bool,
             "complex_type": complex, "complex128": np.dtype(np.complex128),
             "int64_type": np.int64, "float64_type": np.float64, "tuple_type": tuple,
             "size_type": Size, "list_type": list,
@@ -271,7 +272,7 @@ class Bindings:
             "learn_broadcast": self.learn_broadcast, "learn_matmul": self.learn_matmul,
             "learn_complex": self.learn_complex,
             "learn_reduction": self.learn_reduction, "learn_view": self.view_cache.learn,
-            "learn_shape": self.learn_shape, "compute": compute,
+            "learn_shape": self.learn_shape, "list_inputs": Tape.list_inputs, "compute": compute,
             "learn_large": self.learn_large, "learn_kernel": self.learn_kernel,
             "warn_fp_flags": warn_fp_flags,
         }  # fmt: skip

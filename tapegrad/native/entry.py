@@ -14,6 +14,7 @@ from tapegrad.native.abi import (
     JOIN,
     MATMUL,
     MOST_DIMENSIONS,
+    MOST_OPERANDS,
     OPERANDS,
     PLANNED,
     REDUCTION,
@@ -137,7 +138,7 @@ def call(frame_at, kind, code, a, b):
         return 0
     if kind == VIEW:
         return view_op(frame, tape, given[0], given[1], given[2])
-    objects, count, plan_at = room_i8(3), 1 if b == 0 else 2, 0
+    objects, count, plan_at = room_i8(MOST_OPERANDS), 1 if b == 0 else 2, 0
     objects[0], objects[1] = a, b
     if kind == TERNARY:
         count = 3

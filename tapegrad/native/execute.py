@@ -6,7 +6,15 @@ values are freed, may do anything to the operands' Tensors meanwhile.
 """
 
 from tapegrad.kernels.memory import address, i8, room_i8
-from tapegrad.native.abi import MOST_DIMENSIONS, PYTHON_CALLS, READS_RESULT, UFUNC, WRITE, LargeRow
+from tapegrad.native.abi import (
+    MOST_DIMENSIONS,
+    MOST_SAVED,
+    PYTHON_CALLS,
+    READS_RESULT,
+    UFUNC,
+    WRITE,
+    LargeRow,
+)
 from tapegrad.native.append import new_tensor
 from tapegrad.native.changes import announce_change, append_change, copy, copy_of, may_change
 from tapegrad.native.element_loops import result_strides
@@ -88,7 +96,7 @@ def computed(frame, operands, plan):
 def reads_of(operands, plan):
     """Which values the formulas of the operands that are tracked read, as bits."""
     reads = 0
-    for k in range(plan.operands):
+    for k in range(min(plan.operands, 3)):  # the formulas of a join of more read nothing
         if operands[k].position != 0:
             reads |= plan.reads[k]
     return reads
@@ -104,7 +112,7 @@ def saved_values(frame, operands, plan, reads, result):
         entry = frame.none if plan.entry == 0 else plan.entry
         incref(entry)
         return entry
-    items, count, before = room_i8(5), plan.operands, 0
+    items, count, before = room_i8(MOST_SAVED), plan.operands, 0
     for k in range(count):
         items[k] = operands[k].array if reads >> k & 1 else frame.none
     if plan.in_place and reads & 1:

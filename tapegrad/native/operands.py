@@ -227,7 +227,7 @@ def read_number(frame, obj, operands, itemsize):
     elif kind == frame.float_type or kind == frame.float64_type:
         if itemsize == I8_SIZE:
             return 0
-    elif kind != frame.int_type and kind != frame.int64_type:
+    elif kind != frame.int_type and kind != frame.int64_type and kind != frame.bool_type:
         return 0
     array = constant(frame, obj, itemsize)
     if array == 0:
@@ -263,15 +263,15 @@ def has_complex_number(frame, given, count):
 
 @typed
 def as_floats(frame, operands, itemsize):
-    """Put floats, of a new array, in place of the first if it is of integers or truth values.
+    """Put floats, of a new array, in place of the first if it is of another type.
 
-    0 where Python has to see to it.
+    0 where Python has to see to it, as to the derivative by what becomes of longer floats.
     """
     array = operands.array
     dtype = i8(array)[ARRAY_DTYPE]
-    if dtype != frame.int64 and dtype != frame.bool_dtype:
+    if dtype == dtype_of(frame, itemsize):
         return 1
-    if is_strided(array):
+    if is_strided(array) or operands.position != 0:
         return 0
     made = floats_of(frame, itemsize, i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE])
     if made == 0:
@@ -279,7 +279,10 @@ def as_floats(frame, operands, itemsize):
         return 0
     source, target = i8(array)[ARRAY_DATA], i8(made)[ARRAY_DATA]
     for k in range(count_of(array)):
-        value = float(i8(source)[k] if dtype == frame.int64 else u1(source)[k])
+        if dtype == frame.float32:
+            value = float(f4(source)[k])
+        else:
+            value = float(i8(source)[k] if dtype == frame.int64 else u1(source)[k])
         if itemsize == F4_SIZE:
             f4(target)[k] = value
         else:
@@ -294,10 +297,11 @@ def read_operands(frame, tape, given, count, operands, flags, arrays, index, dty
 
     With LARGE: each is large, or one number.  With MIXED some are real, others are complex.  A
     Python number is of the Tensors' type, or complex; with `arrays` there may be arrays of this
-    type.  `index`, or NO_INDEX, is of another, `dtype`.  With `promotes` integers and truth values
-    beside floats become such.  Whatever is returned, `release_operands` has to follow.
+    type.  `index`, or NO_INDEX, is of another, `dtype`.  With `promotes` integers, truth values and
+    constants of float32 become the longest floats beside them, if no Tensor of floats of two types
+    is one number.  Whatever is returned, `release_operands` has to follow.
     """
-    sizes, whole = 0, 0
+    sizes, whole, number = 0, 0, 0
     for k in range(count):
         operands[k].tensor, operands[k].array = UNREAD, 0
     for k in range(count):
@@ -309,8 +313,9 @@ def read_operands(frame, tape, given, count, operands, flags, arrays, index, dty
             found = read_tensor(frame, tape, obj, operands[k], flags)
             if found == 0:
                 return 0
-            if found & LARGE == 0 and operands[k].shape != 0:
-                whole = 1
+            if found & LARGE == 0:
+                whole |= operands[k].shape != 0
+                number |= operands[k].shape == 0 and found & (F8_SIZE | F4_SIZE) != 0
             sizes |= found
     itemsize = sizes & ~(LARGE | STRIDED)
     mixed = itemsize == F8_SIZE and has_complex_number(frame, given, count)
@@ -318,11 +323,15 @@ def read_operands(frame, tape, given, count, operands, flags, arrays, index, dty
     if mixed:
         itemsize = C16_SIZE
     floats, wholes = itemsize & (F8_SIZE | F4_SIZE), itemsize & (I8_SIZE | B1_SIZE)
-    if promotes and floats and wholes and sizes & LARGE == 0:
-        itemsize, sizes = itemsize & ~wholes, sizes & ~wholes
+    both = floats == F8_SIZE | F4_SIZE
+    if promotes and floats and (wholes or both) and sizes & LARGE == 0:
+        if both and number:
+            return 0  # which has less of a say than a vector
+        shorter = wholes | (F4_SIZE if both else 0)
+        itemsize, sizes = itemsize & ~shorter, sizes & ~shorter
         for k in range(count):
             read = k != index and operands[k].tensor != UNREAD
-            if read and not as_floats(frame, operands[k], floats):
+            if read and not as_floats(frame, operands[k], floats & ~shorter):
                 return 0
     if itemsize & (itemsize - 1) or itemsize == 0 or (sizes & LARGE and whole):
         return 0  # of several types, or of none

@@ -6,7 +6,7 @@ there what is called here as well.
 
 from tapegrad.kernels.memory import address, call3, i4, i8, room_i8
 from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, SINGLE
-from tapegrad.native.abi import OPERANDS, Frame, Operand
+from tapegrad.native.abi import MOST_OPERANDS, OPERANDS, Frame, Operand
 from tapegrad.native.append import new_tensor, record_tensor
 from tapegrad.native.pyobjects import (
     ARRAY_DATA,
@@ -44,7 +44,7 @@ def record_call(frame, tape, given):
     arguments, places, short_at = i8(given)[3], i8(given)[4], i8(given)[5]
     count, short = i8(arguments)[COUNT], int_value(frame, short_at)
     operands = Operand(address(room_i8(OPERANDS)))
-    if count > 3 or short == -1:
+    if count > MOST_OPERANDS or short == -1:
         return REFUSED
     for k in range(count):
         operands[k].tensor = i8(arguments)[ITEMS + k]

@@ -244,6 +244,15 @@ class Tape(Records):
                 self.next = token + 1
                 return token
 
+    def list_inputs(self, codes: bytes) -> int:
+        """Put the codes of many inputs, as bytes, into the list of them; where they begin there.
+
+        They are another record's, or nobody's, if something else is recorded meanwhile.
+        """
+        start = len(self.input_lists)
+        self.input_lists.frombytes(codes)
+        return start
+
     def slot(self, leaf: Leaf) -> int:
         """The input code of a leaf; from its first use the tape keeps the leaf alive."""
         while True:

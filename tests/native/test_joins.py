@@ -1,5 +1,7 @@
 """A join in compiled code, or a copy, leaves behind what one in Python does."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -7,9 +9,11 @@ import tapegrad as tg
 from tapegrad.dispatch import call_plans
 from tapegrad.dispatch.index_plans import run_planned
 from tapegrad.functions import joining
+from tapegrad.native.abi import MOST_OPERANDS
 from tapegrad.ops.complex_parts import complex_
 from tapegrad.ops.families import table
 from tapegrad.ops.shape import contiguous
+from tapegrad.tape.tape import Tape, current
 from tests.native.test_install import outcome, placed
 
 pytestmark = [
@@ -47,6 +51,51 @@ def test_joins(name, shapes, dim, turned, dtype, native, monkeypatch):
     )  # fmt: skip
     assert ours[1].tolist() == theirs[1].tolist()
     assert ours[2:] == theirs[2:]
+
+
+def many(n):
+    """Leaves, constants and results, in turn."""
+    hows = itertools.islice(itertools.cycle(("leaf", "constant", "result")), n)
+    return [placed(np.arange(2.0) + k, how) for k, how in enumerate(hows)]
+
+
+@pytest.mark.parametrize("n", [4, 9, MOST_OPERANDS])
+@pytest.mark.parametrize("name", ["cat", "stack"])
+def test_inputs_that_a_record_has_no_room_for(name, n, native, monkeypatch):
+    parts, join, tape = many(n), getattr(tg, name), current.tape
+    join(parts)
+    found = [joining._joined_natively(table[name], parts, 0)]
+    monkeypatch.setattr(joining, "_joined_natively", lambda *_: None)
+    found.append(join(parts))
+    ours, theirs = (tape.inputs(tape.index(y._pos)) for y in found)
+    assert ours == theirs
+    assert len(ours) == n
+    assert found[0].tolist() == found[1].tolist()
+    leaves = [p for p in parts if p.is_leaf and p.requires_grad]
+    weights = tg.arange(2.0 * n).reshape(found[0].shape)
+    for y in found:
+        gradients = tg.autograd.grad(y, leaves, weights)
+        expected = [[6.0 * k, 6.0 * k + 1] for k in range(len(leaves))]
+        assert [g.tolist() for g in gradients] == expected
+
+
+def test_what_is_recorded_while_inputs_are_listed(native):
+    parts = many(5)
+    tg.cat(parts)
+    others = []
+
+    def recording_more(tape, codes):
+        others.append(parts[0] * 2.0)
+        return Tape.list_inputs(tape, codes)
+
+    native.bindings.put(list_inputs=id(recording_more))
+    try:
+        assert joining._joined_natively(table["cat"], parts, 0) is None
+        y = tg.cat(parts)
+    finally:
+        native.bindings.put(list_inputs=id(Tape.list_inputs))
+    assert len(others) == 2
+    assert tg.autograd.grad(y.sum() + others[0].sum(), parts[0])[0].tolist() == [3.0, 3.0]
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -148,6 +148,18 @@ def test_integers_and_truth_values_beside_floats(op, dtype):
             assert_alike(op, (other, x))
         if i.ndim == 2:
             assert_alike(op, (x, i.t().clone().t()))
+        assert_alike(op, (x, True))
+
+
+@pytest.mark.parametrize("op", MIXED_OPS, ids=lambda op: op.name)
+def test_constants_of_another_precision(op, dtype):
+    other = tg.float64 if dtype == np.float32 else tg.float32
+    for k, ((first, second), how) in enumerate(zip(PAIRS, itertools.cycle(PLACES))):
+        rng = np.random.default_rng(k)
+        x = placed(rng.uniform(0.5, 1.5, first).astype(dtype), how)
+        c = tg.tensor(rng.uniform(0.5, 1.5, second), dtype=other)
+        assert_alike(op, (x, c))
+        assert_alike(op, (c, x))
 
 
 def test_masks_and_counts_are_taken(monkeypatch):
@@ -159,7 +171,8 @@ def test_masks_and_counts_are_taken(monkeypatch):
         monkeypatch.setattr(module, "run", None)
     assert (x * (x > 0) + x / n).tolist() == [2.0, -1.0, 4.0]
     assert (np.float64(2.0) * x + np.int64(1) - x * np.int64(3)).tolist() == [0.0, 3.0, -2.0]
-    assert (n * np.int64(3)).tolist() == [3, 6, 9]
+    assert (n * np.int64(3) + True).tolist() == [4, 7, 10]
+    assert (x * x.detach().float() - True).tolist() == [0.0, 3.0, 8.0]
     assert (n.t() < x).tolist() == [False, False, False]
 
 
