@@ -36,9 +36,10 @@ _COMPLEX: tuple[bool, ...] = tuple([dtype.kind == "c" for dtype in DTYPES])
 class Values:
     """The values that a formula can read, by parameter name."""
 
-    __slots__ = ("op", "params")
+    __slots__ = ("op", "params", "shared")
     op: Op
     params: dict[str, Any]
+    shared: tuple[int, Any, Any] | None  # an operand, an adjoint, and what the formula gave
 
     def count(self) -> int:
         """The number of operands."""
@@ -92,6 +93,8 @@ class Values:
     def evaluate(self, k: int, g: Any = None) -> Any:
         """The formula of operand k: a partial derivative, or a vjp of the adjoint `g`."""
         op = self.op
+        if self.shared is not None and self.shared[0] == k and self.shared[1] is g:
+            return self.shared[2]
         formula = op.formulas[k] if k < len(op.formulas) else op.formulas[-1]
         assert isinstance(formula, Formula)
         given = []
@@ -100,6 +103,10 @@ class Values:
                 given.append(g)
             elif name == "y":
                 given.append(self.result())
+            elif name.startswith("g_"):
+                other = op.inputs.index(name[2:])
+                self.shared = other, g, self.evaluate(other, g)
+                given.append(self.shared[2])
             else:
                 given.append(self.read(name, k))
         return formula.function(*given)
@@ -139,6 +146,7 @@ class Given(Values):
 
     def __init__(self, op: Op, operands: Any, y: Any, params: dict[str, Any]) -> None:
         self.op, self.operands, self.y, self.params = op, operands, y, params
+        self.shared = None
 
     def count(self) -> int:
         """The number of operands."""
@@ -169,6 +177,7 @@ class Saved(Values):
         self.tape = tape
         self.index = index
         self.recorded = recorded
+        self.shared = None
         word, a, b, c, _, _ = unpack_from(tape.buffer, index * STRIDE)
         self.word: int = word
         self.op: Op = by_code[word & CODE_MASK]

@@ -66,7 +66,11 @@ class NotDifferentiable:
 
 
 class Formula:
-    """A derivative formula and the names of what it reads."""
+    """A derivative formula and the names of what it reads.
+
+    Of the adjoint, `g`, and of the values of operands, of the result, `y`, and of parameters; `g_b`
+    is what the formula of the operand `b` gives, which both read and is computed once.
+    """
 
     __slots__ = ("function", "reads")
 
@@ -157,7 +161,9 @@ class Op(Facets):
         self.exact = tuple([name in exact for name in self.inputs])
         # saves[j]: which of (inputs..., result) the formula of input j reads the value of.
         kept = (*self.inputs, "y")
-        self.saves = tuple([tuple([name in f.reads for name in kept]) for f in self.formulas])
+        self.saves = tuple([
+            tuple([name in self._read_by(f) for name in kept]) for f in self.formulas
+        ])  # fmt: skip
         self.keeps = any(map(any, self.saves))
         moving = self.moving = tuple([isinstance(f, Formula) for f in self.formulas])
         # A linear row of several inputs is linear in all together, if no formula reads any of them.
@@ -170,6 +176,11 @@ class Op(Facets):
             table[name] = self
             by_code.append(self)
             Tape.op_names.append(name)
+
+    def _read_by(self, formula: NotDifferentiable | Formula) -> set[str]:
+        """What a formula reads, itself or in the contribution to another operand."""
+        others = [self.inputs.index(r[2:]) for r in formula.reads if r.startswith("g_")]
+        return {*formula.reads, *(r for k in others for r in self.formulas[k].reads)}
 
     @property
     def grad_name(self) -> str:

@@ -101,10 +101,6 @@ def _solve(a: Any, b: Any, *, factors: Factors | None = None) -> Any:
         ) from None
 
 
-def _transpose_solved(a: Any, g: Any, factors: Factors | None) -> Any:
-    return solve(transposed(a), g, **kept(factors and factors.mT))
-
-
 @cache
 def _trsm(dtype: Any) -> Any:
     from scipy.linalg.blas import get_blas_funcs
@@ -145,9 +141,8 @@ def _substitute(a: Any, b: Any, upper: bool, unit: bool) -> Any:
     return np.stack(np.broadcast_arrays(*rows), -2).astype(b.dtype, copy=False)
 
 
-def _triangular_vjp(g: Any, a: Any, y: Any, upper: bool, unit: bool) -> Any:
-    gb = solve_triangular(transposed(a), g, upper=not upper, unit=unit, strong=True)
-    full = product(gb, transposed(y))
+def _triangular_vjp(g_b: Any, y: Any, upper: bool, unit: bool) -> Any:
+    full = product(g_b, transposed(y))
     return -triu(full, diagonal=int(unit)) if upper else -tril(full, diagonal=-int(unit))
 
 
@@ -227,8 +222,8 @@ inv: Op = custom("inv", large("small_systems.inverses", _inv, BATCH), complex=AN
                grad_name="LinalgInvEx", lapack=True, sweep=KIND_FACTOR)
 solve: Op = custom(
     "solve", large("small_systems.solutions", _solve, BATCH), complex=ANALYTIC,
-    a=lambda g, a, y, factors: -product(_transpose_solved(a, g, factors), transposed(y)),
-    b=lambda g, a, factors: _transpose_solved(a, g, factors),
+    a=lambda g_b, y: -product(g_b, transposed(y)),
+    b=lambda g, a, factors: solve(transposed(a), g, **kept(factors and factors.mT)),
     grad_name="LinalgSolveEx", lapack=True, sweep=KIND_SOLVE,
 )
 solve_triangular: Op = custom(

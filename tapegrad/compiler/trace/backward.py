@@ -119,7 +119,7 @@ class _Traced(Values):
     def __init__(self, trace: Trace, position: int, known: dict[int, Tensor]) -> None:
         node = self.node = trace.nodes[position]
         assert node.op is not None
-        self.op, self.params = node.op, node.params
+        self.op, self.params, self.shared = node.op, node.params, None
         self.trace, self.position = trace, position
         self.known = known  # those of all records that were made
 
