@@ -137,6 +137,7 @@ sinc = elementwise("sinc", _sinc, x=_sinc_slope, complex=ANALYTIC,
                    example=("tg.sinc(tg.tensor(0.5))", "tensor(0.6366)"))
 erfinv = elementwise("erfinv", Lazy("erfinv"), x=lambda y: exp(y * y) / TWO_OVER_ROOT_PI,
                      domain=UNIT, scalar="vmath.erfinv({0})", to_float=True, inplace=True,
+                     rare="vmath.erfinv_is_rare({0})", vmath="many",
                      loop="f8 f4 scalar",
                      doc="The inverse of the error function.",
                      example=("tg.erfinv(tg.tensor(0.5))", "tensor(0.4769)"),

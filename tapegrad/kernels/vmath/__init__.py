@@ -28,6 +28,7 @@ The functions called `_plain` take fewer instructions and serve ordinary argumen
 
     exp 0.76      log 0.63      log1p 0.75  sqrt 0.50
     sin 0.76      cos 0.74      tan 1.85    erf 1.61    power 0.91
+    erfinv 1.70
 
 All but those of angles and `sqrt` look numbers up by four bits of an argument: where registers can
 be permuted, that is one instruction for a vector (see `simd_tables`). An operation's forms stand in
@@ -38,7 +39,16 @@ each table, weighted so that the relative error of the final result is level, th
 then rounded to double; lowest power first.
 """
 
-from tapegrad.kernels.vmath.error_function import erf, erfc, erfcx, erfinv, log_ndtr, ndtr
+from tapegrad.kernels.vmath.error_function import (
+    erf,
+    erfc,
+    erfcx,
+    erfinv,
+    erfinv_is_rare,
+    erfinv_plain,
+    log_ndtr,
+    ndtr,
+)
 from tapegrad.kernels.vmath.exponential import cosh, exp, exp2, expm1, sigmoid, sinh, tanh
 from tapegrad.kernels.vmath.fast_exponential import (
     erf_plain,
@@ -108,6 +118,8 @@ __all__ = [
     "erfc",
     "erfcx",
     "erfinv",
+    "erfinv_is_rare",
+    "erfinv_plain",
     "exp",
     "exp2",
     "exp_is_rare",

@@ -15,6 +15,7 @@ from tapegrad.kernels.simd import (
     widen,
 )
 from tapegrad.kernels.vmath.exponential import exp_parts, half_expm1, times_power
+from tapegrad.kernels.vmath.fast_logarithm import log_plain
 from tapegrad.kernels.vmath.logarithm import log, log_sum
 
 # -log(1 - erf(x)) / x for 0 <= x <= 6: smooth there, and 1 - erf(x) falls so fast that the fit may
@@ -85,6 +86,7 @@ ERFC = (
 # sqrt(w) - ERFINV_ROOT up to the last double below 1, where w is 36.1.  Both lie where the value is
 # a double but for 1e-3 of its last place.
 ERFINV_NEAR, ERFINV_MID, ERFINV_ROOT = 7.5, 2.552490234375, 3.5849609375
+ERFINV_HIGH = 0.9997  # for which w is below ERFINV_NEAR
 INVERSE_NEAR = (
     1.5143438680795356,
     0.24619151155378602,
@@ -265,3 +267,20 @@ def erfinv(x: float) -> Any:
     p = fma(t, r, first)
     y = fma(w, p, w * fma(t, r, first - p))  # with what p has lost
     return narrow(select(a == 1.0, w * math.inf, y), x)
+
+
+@scalar
+def erfinv_is_rare(x: float) -> Any:
+    """Whether `erfinv_plain` does not serve x."""
+    return (magnitude(widen(x)) < ERFINV_HIGH) ^ True
+
+
+@scalar
+def erfinv_plain(x: float) -> Any:
+    """The inverse of `erf` up to ERFINV_HIGH."""
+    w = widen(x)
+    a = magnitude(w)
+    t = -ERFINV_MID - log_plain((1.0 - a) * (1.0 + a))
+    r = horner(t, INVERSE_NEAR[1:])
+    p = fma(t, r, INVERSE_NEAR[0])
+    return narrow(fma(w, p, w * fma(t, r, INVERSE_NEAR[0] - p)), x)

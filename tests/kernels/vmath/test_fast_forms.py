@@ -20,7 +20,8 @@ SPECIAL += [709.0, -709.0, 745.0, -746.0, 710.0, 1e-280, 2.0**-901, 2.0**-899, 1
 SPECIAL += [671.0, 672.0, 2.0**60, math.pi, -math.pi / 2, -1e-17, 5.9, -5.95]
 NUMPY = {name: getattr(np, name) for name in ("exp", "log", "log1p", "sqrt", "sin", "cos", "tan")}
 NUMPY["erf"] = scipy.special.erf
-LARGEST = {"erf": 2.0, "tan": 2.0}  # errors in ulp, where they exceed 1
+NUMPY["erfinv"] = lambda x: np.copysign(scipy.special.erfinv(x), x)  # whose -0 has become 0
+LARGEST = {"erf": 2.0, "erfinv": 2.0, "tan": 2.0}  # errors in ulp, where they exceed 1
 FUNCTION = re.compile(r"\w+\.\w+\(\{0\}\)")  # and not a formula with one in it
 UNARY = [n for n, op in operations.items() if op.rare and FUNCTION.fullmatch(op.scalar)]
 mp.mp.dps = 40
@@ -33,6 +34,8 @@ def ordinary(name, n):
         return np.append(rng.uniform(-746, 671, n), rng.uniform(-1, 1, n))
     if name == "erf":
         return np.concatenate([rng.uniform(-7, 7, n), np.exp(rng.uniform(-740, 1, n))])
+    if name == "erfinv":
+        return np.append(rng.uniform(-0.9997, 0.9997, n), np.exp(rng.uniform(-700, -1, n)))
     if name in ("sin", "cos", "tan"):
         wide = rng.uniform(-1e9, 1e9, n)
         return np.concatenate([rng.uniform(-7, 7, n), wide, np.exp(rng.uniform(-740, 1, n))])
