@@ -353,7 +353,7 @@ class Bindings:
         with contextlib.suppress(ValueError):
             result = np.broadcast_shapes(a, b)
             number = shapes.number(result)
-            if shapes.sizes[number] < SHORT:
+            if shapes.sizes[number] < SHORT or dtype < C16_TYPE:
                 found, (bits, aux) = number, broadcast((a, b), result) or (GENERAL, 0)
         extra, specs = int(found == two), 0
         if found >= 0 and found not in (one, two):  # as of a column and a row

@@ -38,10 +38,12 @@ from tapegrad.native.operands import (
     release_operands,
 )
 from tapegrad.native.plans import (
+    are_broadcast,
     for_threads,
     plan_complex,
     plan_elementwise,
     plan_kernel,
+    plan_large_broadcast,
     plan_matmul,
     plan_sum,
 )
@@ -81,6 +83,8 @@ def make_plan(frame, kind, row_at, code, operands, itemsize, plan):
             return REFUSED
         if count_of(operands.array) > MOST:
             itemsize |= LARGE
+    if kind == BINARY and itemsize & LARGE and are_broadcast(operands):
+        return plan_large_broadcast(frame, row_at, code, operands, itemsize, plan)
     if plan.operands == 3 or itemsize & LARGE:
         return plan_kernel(frame, row_at, code, operands, itemsize, plan)
     return plan_elementwise(frame, row_at, operands, itemsize, plan)

@@ -295,11 +295,12 @@ def as_floats(frame, operands, itemsize):
 def read_operands(frame, tape, given, count, operands, flags, arrays, index, dtype, promotes):
     """Read operands; how many bytes an element of them takes, or 0: native code has no plan.
 
-    With LARGE: each is large, or one number.  With MIXED some are real, others are complex.  A
-    Python number is of the Tensors' type, or complex; with `arrays` there may be arrays of this
-    type.  `index`, or NO_INDEX, is of another, `dtype`.  With `promotes` integers, truth values and
-    constants of float32 become the longest floats beside them, if no Tensor of floats of two types
-    is one number.  Whatever is returned, `release_operands` has to follow.
+    With LARGE: one is large, and the others large or one number, if they are not to be broadcast,
+    as with `promotes`.  With MIXED some are real, others are complex.  A Python number is of the
+    Tensors' type, or complex; with `arrays` there may be arrays of this type.  `index`, or NO_INDEX,
+    is of another, `dtype`.  With `promotes` small integers, truth values and constants of float32
+    become the longest floats beside them, if no Tensor of floats of two types is one number.
+    Whatever is returned, `release_operands` has to follow.
     """
     sizes, whole, number = 0, 0, 0
     for k in range(count):
@@ -333,14 +334,14 @@ def read_operands(frame, tape, given, count, operands, flags, arrays, index, dty
             read = k != index and operands[k].tensor != UNREAD
             if read and not as_floats(frame, operands[k], floats & ~shorter):
                 return 0
-    if itemsize & (itemsize - 1) or itemsize == 0 or (sizes & LARGE and whole):
+    if itemsize & (itemsize - 1) or itemsize == 0 or (sizes & LARGE and whole and not promotes):
         return 0  # of several types, or of none
     for k in range(count):
         if operands[k].tensor != UNREAD or read_number(frame, i8(given)[k], operands[k], itemsize):
             continue
         if not arrays or not read_array(frame, i8(given)[k], operands[k], itemsize):
             return 0
-        if sizes & LARGE and operands[k].shape != 0:
+        if sizes & LARGE and operands[k].shape != 0 and not promotes:
             return 0
         sizes |= is_strided(operands[k].array)
     return (sizes & ~F8_SIZE) | C16_SIZE | MIXED if mixed else sizes

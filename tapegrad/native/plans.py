@@ -30,7 +30,7 @@ from tapegrad.native.abi import (
     ShapeLine,
     UfuncLoop,
 )
-from tapegrad.native.operands import LARGE, is_strided, same_shape
+from tapegrad.native.operands import LARGE, is_strided, learnt_shape, same_shape
 from tapegrad.native.pyobjects import (
     ARRAY_SHAPE,
     C16_SIZE,
@@ -38,6 +38,7 @@ from tapegrad.native.pyobjects import (
     F8_SIZE,
     FIRST_CLASS,
     I8_SIZE,
+    LARGE_COUNT,
     NDIM,
     REFUSED,
     SECOND_CLASS,
@@ -187,6 +188,42 @@ def plan_kernel(frame, row_at, code, operands, itemsize, plan):
 
 
 @typed
+def are_broadcast(operands):
+    """Whether two operands with dimensions are of different shapes."""
+    a, b = operands.array, operands[1].array
+    return i4(a + NDIM)[0] != 0 and i4(b + NDIM)[0] != 0 and not same_shape(a, b)
+
+
+@typed
+def plan_large_broadcast(frame, row_at, code, operands, itemsize, plan):
+    """Compute an operation of two operands that are broadcast to a large result by NumPy's loop."""
+    row, is_f4 = OpRow(row_at), 1 if itemsize & F4_SIZE else 0
+    loops, known = address(row.loops_f4 if is_f4 else row.loops), LargeRow(frame.large_rows)[code]
+    if known.python_calls > 0:
+        known.python_calls -= 1
+        return REFUSED
+    one, two = learnt_shape(frame, operands.array), learnt_shape(frame, operands[1].array)
+    if one == REFUSED or two == REFUSED or UfuncLoop(loops).function == 0 or plan.in_place:
+        return REFUSED
+    line_at = line_of(frame, frame.broadcasts, frame.learn_broadcast, one, two, is_f4)
+    if line_at == 0 or line_at == REFUSED:
+        return line_at
+    line = ShapeLine(line_at)
+    if line.shape < 0:
+        return REFUSED
+    elements, like, size = i8(i8(frame.sizes_at)[0])[line.shape], line.extra, itemsize & ~LARGE
+    if elements < LARGE_COUNT or (i8(frame.threads)[0] != 1 and elements >= TWO_THREADS):
+        return REFUSED
+    result_like(plan, row_at, operands[like if like <= 1 else 0].array, size)
+    if like > 1:
+        plan.ndim, plan.lengths = i8(like)[0], like + 8
+    plan.loops, plan.loop, plan.large, plan.strided = UFUNC, loops, 1, 1
+    plan.word, plan.shape, plan.extra = word_of(row_at, line.bits, size), line.shape, line.specs
+    plan.aux, plan.short = line.aux, frame.minus_one
+    return 1
+
+
+@typed
 def plan_elementwise(frame, row_at, operands, itemsize, plan):
     """Compute an operation of one operand or two by NumPy's loops, or by a kernel.
 
@@ -221,6 +258,9 @@ def plan_elementwise(frame, row_at, operands, itemsize, plan):
             shape, bits, length, like = line.shape, line.bits, line.aux, line.extra
             if shape < 0:
                 return REFUSED
+            if i8(i8(frame.sizes_at)[0])[shape] >= LARGE_COUNT:
+                code = row.word & CODE_MASK
+                return plan_large_broadcast(frame, row_at, code, operands, itemsize, plan)
             if like > 1:
                 like, lengths = 0, like
             specs, broadcast = line.specs, 1
