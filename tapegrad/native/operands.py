@@ -297,8 +297,8 @@ def read_operands(frame, tape, given, count, operands, flags, arrays, index, dty
 
     With LARGE: one is large, and the others large or one number, if they are not to be broadcast,
     as with `promotes`.  With MIXED some are real, others are complex.  A Python number is of the
-    Tensors' type, or complex; with `arrays` there may be arrays of this type.  `index`, or NO_INDEX,
-    is of another, `dtype`.  With `promotes` small integers, truth values and constants of float32
+    Tensors' type, or complex; with `arrays` there may be arrays of this type.  `index`, or
+    NO_INDEX, is of another, `dtype`.  With `promotes` small integers, truth values and constants of float32
     become the longest floats beside them, if no Tensor of floats of two types is one number.
     Whatever is returned, `release_operands` has to follow.
     """

@@ -95,7 +95,7 @@ def as_made(x: Any) -> Any:
 
 # -- samples ---------------------------------------------------------------------------------------
 
-LARGE = (131, 127)  # more than 16,384 elements, and no multiple of what is computed side by side
+LARGE = (181, 183)  # more than 32,768 elements, and no multiple of what is computed side by side
 LARGE_SHAPES = {
     1: [LARGE], 2: [LARGE, LARGE], 3: [LARGE, (), LARGE], 4: [LARGE, LARGE, LARGE, ()],
 }  # fmt: skip
@@ -114,20 +114,20 @@ BY_DIM = {
     "flip": {"dims": (1,)},
     "roll": {"shifts": (5,), "dims": (1,)},
     "repeat": {"reps": (1, 2)},
-    "reshape": {"shape": (127, 131)},
+    "reshape": {"shape": LARGE[::-1]},
     "getitem": {"index": (slice(1, None, 2), ...)},
 }
 ALONE = {name: params for names, params in BY_DIM.items() for name in names.split()}
 AT = np.arange(3 * LARGE[0]).reshape(3, -1).T % LARGE[1]
 OTHERS = {
-    "matmul": [(LARGE, (127, 5)), {}],
+    "matmul": [(LARGE, (LARGE[1], 5)), {}],
     "cat": [(LARGE, LARGE), {"dim": 0}],
     "stack": [(LARGE, LARGE), {"dim": 1}],
     "gather": [(LARGE, AT), {"dim": 1}],
     "index_select": [(LARGE, AT[:, 0]), {"dim": 0}],
-    "masked_fill": [(LARGE, np.arange(131 * 127).reshape(LARGE) % 3 == 0, ()), {}],
+    "masked_fill": [(LARGE, np.arange(LARGE[0] * LARGE[1]).reshape(LARGE) % 3 == 0, ()), {}],
     "mse_loss": [(LARGE, LARGE), {"mean": True}],
-    "einsum": [(LARGE, (127, 5)), {"terms": ("ij", "jk"), "out": "ik"}],
+    "einsum": [(LARGE, (LARGE[1], 5)), {"terms": ("ij", "jk"), "out": "ik"}],
 }
 
 

@@ -9,9 +9,20 @@ from hypothesis import given, settings
 
 import tapegrad
 from tapegrad.dispatch import op_functions
+from tapegrad.native import install
+from tapegrad.native.abi import LargeRow
 from tapegrad.ops.core import table
 from tapegrad.tape.shape_table import shapes
-from tests.native.test_install import BINARY, PLACES, TERNARY, UNARY, assert_alike, loaded, values
+from tests.native.test_install import (
+    BINARY,
+    PLACES,
+    TERNARY,
+    UNARY,
+    assert_alike,
+    loaded,
+    placed,
+    values,
+)
 
 pytestmark = [
     pytest.mark.tapegrad_only("about two ways to the same results"),
@@ -191,3 +202,60 @@ def test_views_that_were_made_under_no_grad(natively):
         turned = x.t()
         assert natively(table["mul"].entry_point, turned, 2.0).tolist() == [[0, 6], [2, 8], [4, 10]]
     assert not natively(table["mul"].entry_point, turned, 2.0).requires_grad
+
+
+ROWS = [
+    ((300, 64), (64,)), ((64,), (300, 64)), ((300, 64), (300, 1)), ((300, 64), (1, 1)),
+    ((200, 1), (1, 200)), ((130,), (130, 1)), ((60, 5, 8, 8), (5, 1, 1)),
+    ((5, 1, 1), (60, 5, 8, 8)), ((130, 1, 130), (1, 2, 1)),
+]  # fmt: skip
+
+
+@pytest.fixture
+def one_thread():
+    """One thread computes what is large, in native code."""
+    before = tapegrad.get_num_threads()
+    tapegrad.set_num_threads(1)
+    yield
+    tapegrad.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("op", BINARY, ids=lambda op: op.name)
+def test_operands_that_are_broadcast(op, dtype):
+    hows = itertools.cycle(itertools.product(PLACES, repeat=2))
+    for (first, second), (how, other) in zip(ROWS, hows, strict=False):
+        a = placed(values(op, first, dtype=dtype), how)
+        b = placed(values(op, second, 1, dtype=dtype), other)
+        for _ in range(2):
+            assert_alike(op, (a, b))
+        assert_alike(op, (a, b.detach().numpy()))
+        if b.ndim == 2:  # which lies the other way round
+            assert_alike(op, (a, b.t().clone().t()))
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_operands_that_are_broadcast_are_taken(monkeypatch):
+    for first, second in ROWS:
+        a, b = tapegrad.ones(*first).requires_grad_(), tapegrad.ones(*second)
+        for _ in range(3):
+            a * b * 2.0  # its shapes are known from here on
+        with monkeypatch.context() as patch:
+            patch.setattr(op_functions, "run", None)
+            y = a * b * 2.0
+        assert (y == 2.0).all()
+        (found,) = tapegrad.autograd.grad(y.sum(), a)
+        assert (found == y.numel() / a.numel() * 2.0).all()
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_exceptions_where_operands_are_broadcast():
+    x, zeros = tapegrad.ones(300, 64), tapegrad.zeros(64)
+    row = install.installed.bindings.large_rows[table["div"].code]
+    for _ in range(3):
+        assert (x / zeros)[0, 0].item() == np.inf
+    assert row[LargeRow.python_calls] > 0
+    row[LargeRow.python_calls] = 0
+    assert (x / (zeros + 2.0))[-1, -1].item() == 0.5
+    with pytest.raises(RuntimeError, match="do not broadcast"):
+        x * tapegrad.ones(63)

@@ -1,7 +1,6 @@
 """What the native path does for large arrays is what the functions in Python do."""
 
 import gc
-import itertools
 import sys
 import threading
 import time
@@ -78,53 +77,6 @@ def test_binary_operations(op, dtype):
         assert_alike(op, (a, number))
         if number is not True:
             assert_alike(op, (number, a))
-
-
-ROWS = [
-    ((300, 64), (64,)), ((64,), (300, 64)), ((300, 64), (300, 1)), ((300, 64), (1, 1)), ((200, 1), (1, 200)),
-    ((130,), (130, 1)), ((60, 5, 8, 8), (5, 1, 1)), ((5, 1, 1), (60, 5, 8, 8)), ((130, 1, 130), (1, 2, 1)),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("op", BINARY, ids=lambda op: op.name)
-def test_operands_that_are_broadcast(op, dtype):
-    hows = itertools.cycle(itertools.product(PLACES, repeat=2))
-    for (first, second), (how, other) in zip(ROWS, hows, strict=False):
-        a = placed(values(op, first, dtype=dtype), how)
-        b = placed(values(op, second, 1, dtype=dtype), other)
-        for _ in range(2):
-            assert_alike(op, (a, b))
-        assert_alike(op, (a, b.detach().numpy()))
-        if b.ndim == 2:  # which lies the other way round
-            assert_alike(op, (a, b.t().clone().t()))
-
-
-def test_operands_that_are_broadcast_are_taken(monkeypatch):
-    from tapegrad.dispatch import dispatch, op_functions
-
-    for first, second in ROWS:
-        a, b = tapegrad.ones(*first).requires_grad_(), tapegrad.ones(*second)
-        for _ in range(3):
-            a * b * 2.0  # its shapes are known from here on
-        with monkeypatch.context() as patch:
-            for module in (dispatch, op_functions):
-                patch.setattr(module, "run", None)
-            y = a * b * 2.0
-        assert (y == 2.0).all()
-        (found,) = tapegrad.autograd.grad(y.sum(), a)
-        assert (found == y.numel() / a.numel() * 2.0).all()
-
-
-def test_exceptions_where_operands_are_broadcast():
-    x, zeros = tapegrad.ones(300, 64), tapegrad.zeros(64)
-    row = install.installed.bindings.large_rows[table["div"].code]
-    for _ in range(3):
-        assert (x / zeros)[0, 0].item() == np.inf
-    assert row[LargeRow.python_calls] > 0
-    row[LargeRow.python_calls] = 0
-    assert (x / (zeros + 2.0))[-1, -1].item() == 0.5
-    with pytest.raises(RuntimeError, match="do not broadcast"):
-        x * tapegrad.ones(63)
 
 
 @pytest.mark.parametrize("op", TERNARY, ids=lambda op: op.name)

@@ -116,11 +116,11 @@ FIELD = 15  # bits of a number in AUX where that holds several
 FIELD_MASK = (1 << FIELD) - 1
 DECIMAL_BITS = 9  # of the digits of a decimal number there; above them: how many are decimals
 # In AUX of what reads or writes at chosen places: see `tapegrad.ops.index_layout`.
-EACH_BITS, PLACE_BITS = 14, 32
+EACH_BITS, PLACE_BITS = 15, 32
 SHARED, KEEPS_WRITTEN, INDEX_LAST, LOWER = 1 << 60, 1 << 61, 1 << 62, 1 << 62
 # Elements up to which the compiled sweep handles adjoints, and multiplies matrices, by itself;
 # from `tensor.SHORT` on arrays are computed by loops that threads share.
-SMALL = MATRIX = (1 << 14) - 1
+SMALL = MATRIX = FIELD_MASK
 # In AUX of a product of matrices, in fields: rows, inner length, columns, how many products; which
 # factor is one for all of them.
 ONE_LEFT, ONE_RIGHT = 1 << 4 * FIELD, 2 << 4 * FIELD
