@@ -32,8 +32,10 @@ from tapegrad.ops.strided import write_view
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import LARGE
-from tapegrad.tape.tape import SPENT, Tape, current
+from tapegrad.tape.tape import MODE_CAREFUL, SPENT, Tape, current
 from tapegrad.tensor import INFERENCE, NO_GRAD, Tensor, View, place, placed
+
+FITS = 1e38  # numbers below fit into float32
 
 
 def run_inplace(
@@ -109,6 +111,45 @@ def run_inplace(
     elif Tape.on_full is not None:
         note_call()
     return target
+
+
+def overwrite(target: Tensor, value: Any) -> bool:
+    """Write a Tensor of the same type, or a float, over all of a Tensor that has no history.
+
+    False, with nothing done: the general path has to see to it.
+    """
+    tape, a = current.tape, target._a
+    if not _is_plain(target, tape) or a.dtype.kind != "f" or not a.flags.carray:
+        return False
+    if value.__class__ is Tensor:
+        array = value._a
+        if array.dtype is not a.dtype or not _is_plain(value, tape):
+            return False
+        pairs = zip(reversed(array.shape), reversed(a.shape), strict=False)
+        if array.ndim > a.ndim or any(n != 1 and n != m for n, m in pairs):
+            return False
+    elif a.itemsize < 8 and not abs(value) < FITS:
+        return False
+    versions.bump(versions.root(a))
+    if value.__class__ is Tensor:
+        np.copyto(a, array)
+    else:
+        a.fill(value)
+    if Tape.on_full is not None:
+        note_call()
+    return True
+
+
+def _is_plain(x: Tensor, tape: Tape) -> bool:
+    """Whether a Tensor has no history, nor has what it is a view of, and nothing is said of it."""
+    home = x._home
+    if type(x) is not Tensor or x._pos or tape.mode == MODE_CAREFUL or tape.inference:
+        return False
+    if home is None or home is tape:
+        return True
+    return type(home) is View and home.base is not None and not (
+        home.base._pos or home.frozen or home.element or home.opaque
+    )  # fmt: skip
 
 
 def _write_part(part: Part, target: Tensor, name: str) -> Tensor:

@@ -11,7 +11,7 @@ from tapegrad.base.dtypes import category, fitted
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.index_plans import run_planned, simple_index
-from tapegrad.dispatch.inplace import overlaps, put_and_plan, run_inplace, written
+from tapegrad.dispatch.inplace import overlaps, overwrite, put_and_plan, run_inplace, written
 from tapegrad.dispatch.layout_history import same_elements
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.op_functions import as_operand
@@ -307,6 +307,8 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 @method
 def copy_(self: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
     """Write the elements of another Tensor here, or a number; gradients flow to it."""
+    if src.__class__ is Tensor and overwrite(self, src):
+        return self
     one = isinstance(src, (bool, int, float, complex))
     return _assign(self, src if one else as_input(src, "copy_"), (...,), "copy_")
 
@@ -314,6 +316,8 @@ def copy_(self: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
 @method
 def fill_(self: Tensor, value: Operand) -> Tensor:
     """Write one number everywhere."""
+    if value.__class__ is float and overwrite(self, value):
+        return self
     v = value if isinstance(value, Tensor) else np.asarray(as_operand(value))
     if (v._a if isinstance(v, Tensor) else v).ndim:
         raise RuntimeError("`fill_` fills with one number, got a value with dimensions")
@@ -323,6 +327,8 @@ def fill_(self: Tensor, value: Operand) -> Tensor:
 @method
 def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere."""
+    if overwrite(self, 0.0):
+        return self
     zero = np.zeros((), self._a.dtype) if self._s == -1 else 0.0
     return _assign(self, zero, (...,), "zero_")
 

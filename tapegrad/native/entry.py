@@ -83,7 +83,7 @@ def make_plan(frame, kind, row_at, code, operands, itemsize, plan):
             return REFUSED
         if count_of(operands.array) > MOST:
             itemsize |= LARGE
-    if kind == BINARY and itemsize & LARGE and are_broadcast(operands):
+    if plan.operands == 2 and itemsize & LARGE and are_broadcast(operands):
         return plan_large_broadcast(frame, row_at, code, operands, itemsize, plan)
     if plan.operands == 3 or itemsize & LARGE:
         return plan_kernel(frame, row_at, code, operands, itemsize, plan)
@@ -107,9 +107,10 @@ def operate(frame, tape, kind, code, given, count, call_plan):
             flags = ALIGNED
     elif kind == TERNARY and OpRow(row_at).has_condition:
         index = 0
-    arrays, promotes = 0 if kind == PLANNED else 1, 1 if kind <= TERNARY else 0
+    arrays, changes = 0 if kind == PLANNED else 1, plan.in_place
+    promotes = 1 if kind <= TERNARY or changes else 0
     sizes = read_operands(
-        frame, tape, given, count, operands, flags, arrays, index, dtype, promotes
+        frame, tape, given, count, operands, flags, arrays, index, dtype, promotes, changes
     )
     itemsize = sizes & ~STRIDED
     if itemsize == 0:

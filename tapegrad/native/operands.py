@@ -292,14 +292,17 @@ def as_floats(frame, operands, itemsize):
 
 
 @typed
-def read_operands(frame, tape, given, count, operands, flags, arrays, index, dtype, promotes):
+def read_operands(
+    frame, tape, given, count, operands, flags, arrays, index, dtype, promotes, changes
+):  # fmt: skip
     """Read operands; how many bytes an element of them takes, or 0: native code has no plan.
 
     With LARGE: one is large, and the others large or one number, if they are not to be broadcast,
     as with `promotes`.  With MIXED some are real, others are complex.  A Python number is of the
     Tensors' type, or complex; with `arrays` there may be arrays of this type.  `index`, or
-    NO_INDEX, is of another, `dtype`.  With `promotes` small integers, truth values and constants of float32
-    become the longest floats beside them, if no Tensor of floats of two types is one number.
+    NO_INDEX, is of another, `dtype`.  With `promotes` small integers, truth values and constants of
+    float32 become the longest floats beside them, if no Tensor of floats of two types is a number;
+    with `changes` the first operand stays as it is.
     Whatever is returned, `release_operands` has to follow.
     """
     sizes, whole, number = 0, 0, 0
@@ -330,6 +333,8 @@ def read_operands(frame, tape, given, count, operands, flags, arrays, index, dty
             return 0  # which has less of a say than a vector
         shorter = wholes | (F4_SIZE if both else 0)
         itemsize, sizes = itemsize & ~shorter, sizes & ~shorter
+        if changes and i8(operands.array)[ARRAY_DTYPE] != dtype_of(frame, itemsize):
+            return 0
         for k in range(count):
             read = k != index and operands[k].tensor != UNREAD
             if read and not as_floats(frame, operands[k], floats & ~shorter):

@@ -198,12 +198,14 @@ def are_broadcast(operands):
 def plan_large_broadcast(frame, row_at, code, operands, itemsize, plan):
     """Compute an operation of two operands that are broadcast to a large result by NumPy's loop."""
     row, is_f4 = OpRow(row_at), 1 if itemsize & F4_SIZE else 0
-    loops, known = address(row.loops_f4 if is_f4 else row.loops), LargeRow(frame.large_rows)[code]
-    if known.python_calls > 0:
-        known.python_calls -= 1
-        return REFUSED
+    loops, by_what = (
+        address(row.loops_f4 if is_f4 else row.loops),
+        large_loop(frame, code, 0, is_f4),
+    )
+    if by_what != BY_UFUNC:
+        return REFUSED if by_what else 0
     one, two = learnt_shape(frame, operands.array), learnt_shape(frame, operands[1].array)
-    if one == REFUSED or two == REFUSED or UfuncLoop(loops).function == 0 or plan.in_place:
+    if one == REFUSED or two == REFUSED or UfuncLoop(loops).function == 0:
         return REFUSED
     line_at = line_of(frame, frame.broadcasts, frame.learn_broadcast, one, two, is_f4)
     if line_at == 0 or line_at == REFUSED:
@@ -212,7 +214,11 @@ def plan_large_broadcast(frame, row_at, code, operands, itemsize, plan):
     if line.shape < 0:
         return REFUSED
     elements, like, size = i8(i8(frame.sizes_at)[0])[line.shape], line.extra, itemsize & ~LARGE
-    if elements < LARGE_COUNT or (i8(frame.threads)[0] != 1 and elements >= TWO_THREADS):
+    if plan.in_place and (like != 0 or row.is_boolean):
+        return REFUSED
+    if elements < LARGE_COUNT and not plan.in_place:
+        return REFUSED
+    if i8(frame.threads)[0] != 1 and elements >= TWO_THREADS:
         return REFUSED
     result_like(plan, row_at, operands[like if like <= 1 else 0].array, size)
     if like > 1:

@@ -424,3 +424,63 @@ def test_requires_grad_in_place_makes_a_leaf(tg):
     assert x.is_leaf
     (x * 2).backward()
     assert x.grad.tolist() == [2.0]
+
+
+# --------------------------------------------------------------------------------------------------
+# What is written over all of a Tensor
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (3, 1), (1,), ()])
+@pytest.mark.parametrize("kind", ["float64", "float32", "int64"])
+def test_copies_are_broadcast_and_cast(tg, shape, kind):
+    x, source = tg.zeros(3, 4), tg.ones(shape, dtype=getattr(tg, kind)) * 2
+    assert x.copy_(source) is x
+    assert x.tolist() == [[2.0] * 4] * 3
+    assert x._version == 1
+    with pytest.raises(RuntimeError):
+        tg.zeros(3, 4).copy_(tg.ones(4, 3))
+
+
+def test_views_and_their_bases_are_overwritten_together(tg):
+    x = tg.zeros(2, 3)
+    x[0].fill_(2.0)
+    x[:, 1].copy_(tg.tensor([5.0, 6.0]))
+    assert x.tolist() == [[2.0, 5.0, 2.0], [0.0, 6.0, 0.0]]
+    assert x.view(6)[1:].copy_(x.view(6)[:-1].clone()).tolist() == [2.0, 5.0, 2.0, 0.0, 6.0]
+    assert x.zero_().tolist() == [[0.0] * 3] * 2
+    assert x._version == 4
+
+
+def test_an_overwritten_value_that_is_needed_is_noticed(tg, leaf):
+    x, factor = leaf([1.0, 2.0]), tg.tensor([3.0, 4.0])
+    for change in (factor.zero_, lambda: factor.fill_(2.0), lambda: factor.copy_(tg.ones(2))):
+        y = x * factor
+        change()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+
+
+def test_what_may_not_be_overwritten(tg, leaf):
+    x = leaf([1.0, 2.0])
+    for t in (x, x[:1]):
+        for change in (t.zero_, lambda t=t: t.fill_(2.0), lambda t=t: t.copy_(tg.ones(1))):
+            with pytest.raises(RuntimeError):
+                change()
+    with pytest.raises(RuntimeError):
+        tg.ones(1).expand(3).copy_(tg.ones(3))
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_a_history_is_overwritten(tg, leaf):
+    x = leaf([1.0, 2.0])
+    y = x * 3.0
+    y.zero_()
+    z = tg.zeros(2)
+    z.copy_(x)
+    (y + z).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+    with tg.no_grad():
+        x.copy_(tg.tensor([7.0, 8.0]))
+        x.grad.zero_()
+    assert (x.tolist(), x.grad.tolist()) == ([7.0, 8.0], [0.0, 0.0])

@@ -151,6 +151,8 @@ def test_binary_operations_in_place(op, kind, dtype):
         for other in (
             placed(values(op, LARGE, 1, dtype=dtype), how),
             placed(values(op, (), 1, dtype=dtype), how),
+            placed(values(op, LARGE[2:], 1, dtype=dtype), how),
+            placed(values(op, (3, 1, 1), 1, dtype=dtype), how),
             0.5,
             2,
         ):
