@@ -18,7 +18,6 @@ from tapegrad.functions.factor_fast import Index, decomposed
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose
-from tapegrad.kernels.sweep.sweep_abi import SYSTEM
 from tapegrad.ops import determinant, factorizations
 from tapegrad.ops import solve as ops
 from tapegrad.ops.large import COMPILED
@@ -65,15 +64,13 @@ def known(x: Tensor) -> bool:
 
 
 def with_factors(x: Tensor, *others: Tensor) -> dict[str, Any]:
-    """The parameters of an operation whose adjoint needs factors of x, too large for the compiled
-    sweep to factorize it again.
-    """
+    """The parameters of an operation for whose adjoint the factors of a large x are kept."""
     if not all(map(known, (x, *others))):
         return {}
     tape = current.tape
     if x._home is not None and x._home is not tape and not resolve(x, tape):
         return {}
-    factors = ops.factors_of(x._a, SYSTEM + 1 if x._pos else COMPILED)
+    factors = ops.factors_of(x._a, COMPILED)
     if factors is not None and x._pos:
         tape.add_debt(factors.nbytes)
     return kept(factors)

@@ -198,12 +198,10 @@ def are_broadcast(operands):
 def plan_large_broadcast(frame, row_at, code, operands, itemsize, plan):
     """Compute an operation of two operands that are broadcast to a large result by NumPy's loop."""
     row, is_f4 = OpRow(row_at), 1 if itemsize & F4_SIZE else 0
-    loops, by_what = (
-        address(row.loops_f4 if is_f4 else row.loops),
-        large_loop(frame, code, 0, is_f4),
-    )
-    if by_what != BY_UFUNC:
-        return REFUSED if by_what else 0
+    loops = address(row.loops_f4 if is_f4 else row.loops)
+    found = large_loop(frame, code, 0, is_f4)
+    if found != BY_UFUNC:
+        return REFUSED if found else 0
     one, two = learnt_shape(frame, operands.array), learnt_shape(frame, operands[1].array)
     if one == REFUSED or two == REFUSED or UfuncLoop(loops).function == 0:
         return REFUSED
