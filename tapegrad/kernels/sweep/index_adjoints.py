@@ -108,11 +108,27 @@ def lines_of(aux, count):
 
 
 @typed
+def pick_elements(aux, places_at, count, source_at, to):
+    """Read the elements that indices name, one after the other."""
+    places, source, target = i8(places_at), f8(source_at), f8(to)
+    size, lines, at, i = (aux >> 2 * FIELD) & FIELD_MASK, lines_of(aux, count), 0, 0
+    for block in range(blocks_of(aux, count)):
+        at, first = next_indices(aux, at), block * size
+        for k in range(lines):
+            place = places[at + k]
+            target[i + k] = source[first + place + (size if place < 0 else 0)]
+        at, i = at + lines, i + lines
+
+
+@typed
 def pick(aux, places_at, count, source_at, to, pace, adds):
     """Read, or add up, the elements or rows that indices name; with a pace of 0 into one place."""
     places, source, target = i8(places_at), f8(source_at), f8(to)
     length = length_of(aux)
     lines, columns, at, i = lines_of(aux, count), columns_of(aux), 0, 0
+    if length == 1 and columns == 1 and pace == 1 and not adds:
+        pick_elements(aux, places_at, count, source_at, to)
+        return
     for block in range(blocks_of(aux, count)):
         at = next_indices(aux, at)
         for _ in range(lines):
