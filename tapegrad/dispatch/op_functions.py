@@ -17,9 +17,10 @@ from tapegrad.base.native_arrays import native_array, refuse_operand
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
+from tapegrad.dispatch.one_operand import recorded
 from tapegrad.ops.core import NO_PARAMS, Op
 from tapegrad.tape.tape import current
-from tapegrad.tensor import F8, Tensor
+from tapegrad.tensor import F8, SHORT, Tensor
 
 # The functions that only call an operation's entry point, and whether their operands are swapped.
 public: dict[Callable[..., Any], tuple[Op, bool]] = {}
@@ -63,6 +64,11 @@ def general(op: Op, *given: Any) -> Tensor:
     found = traced(op, given, NO_PARAMS, 3)
     if found is not None:
         return found
+    x = given[0]
+    if len(given) == 1 and type(x) is Tensor and x._a.dtype.kind == "c" and x._a.size < SHORT:
+        found = recorded(op, x, NO_PARAMS)
+        if found is not None:
+            return found
     try:
         operands = tuple([as_operand(x) for x in given])
     except TypeError:

@@ -7,6 +7,7 @@ import tapegrad as tg
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.one_operand import recorded
 from tapegrad.ops import determinant, factorizations, reduce, solve
+from tapegrad.ops.families import table
 from tapegrad.tape.tape import Tape, current
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same records")
@@ -44,6 +45,18 @@ def test_the_same_is_recorded(op, params, order, dtype, monkeypatch):
     got, entry = tape.keep[len(tape) - 2], tape.keep[len(tape) - 1]
     assert [type(part) for part in got] == [type(part) for part in entry]
     assert got[-1] == entry[-1]
+
+
+@pytest.mark.parametrize("dtype", ["c16", "c8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("name", ["angle", "sigmoid", "sgn", "sinc"])
+def test_the_same_is_recorded_of_complex_numbers(name, order, dtype, monkeypatch):
+    test_the_same_is_recorded(table[name], {}, order, dtype, monkeypatch)
+    x = tg.tensor(np.array([1j, -2.0, 0.5 + 1j], dtype), requires_grad=True)
+    before = len(current.tape)
+    y = getattr(tg, name)(x)
+    assert np.array_equal(y._a, run(table[name], (x,), {})._a)
+    assert len(current.tape) == before + 2
 
 
 def test_what_is_no_operand_of_it():
