@@ -191,13 +191,10 @@ def _pinv(x: Any, *, atol: Any, rtol: Any, hermitian: bool = False) -> Any:
 def _pinv_vjp(g: Any, x: Any, y: Any) -> Any:
     # d(y) = -y dx y + y yh dxh (1 - x y) + (1 - y x) dxh yh y, where the rank stays the same
     yh, gh = adjoint(y), adjoint(g)
-    left = product(gh, product(y, yh))
-    right = product(product(yh, y), gh)
-    return (
-        left - product(x, product(y, left))
-        + right - product(right, product(y, x))
-        - product(product(yh, g), yh)
-    )  # fmt: skip
+    inner = product(gh, y)
+    left = product(inner, yh)
+    right = product(product(yh, y), gh - product(inner, x))
+    return left - product(product(x, y), left) + right - adjoint(product(y, inner))
 
 
 def _expm(x: Any) -> Any:
