@@ -77,6 +77,7 @@ NOT_USED = (
     "one of the `inputs` of `grad` appears to not have been used in the graph; "
     "pass `allow_unused=True` to get None for it"
 )
+MANY = 8  # adjoints that Python holds until it looks for those that were handed on
 
 
 class Sweep(Adjoints):
@@ -369,7 +370,10 @@ class Sweep(Adjoints):
             if not cell:
                 return
             work.cells[place] = 0
-            g = self.values.pop(index) if cell & 1 else work.view(cell, *spec_at(tape, index))
+            g = self.values.pop(index) if cell & 1 else work.given(cell, *spec_at(tape, index))
+            if len(self.values) > MANY:  # compiled code tells of none that it has handed on
+                for key in [k for k in self.values if k >= 0 and not work.cells[k + work.first]]:
+                    del self.values[key]
         word, _, _, _, _, _ = unpack_from(tape.buffer, index * STRIDE)
         need = NEED_INSIDE if self.need is None else self.need[index - self.low]
         if not need:  # a root that leads to no target: its hooks do not hear of the sweep

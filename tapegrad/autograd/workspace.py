@@ -37,6 +37,7 @@ _TASK, _RECORDS, _SEEDS, _SEED_COUNT = (
     SweepFrame.seed_count,
 )
 LARGEST = 1 << 22
+LONG = 1 << 17  # bytes of an adjoint whose place in the arena is worth a copy
 # The first fields of the frame: what a sweep changes, and what one from a root to a leaf adds.
 _FIELDS = (
     "task", "records", "keep_at", "input_lists_at", "sizes", "views", "shift", "old", "old_count",
@@ -201,6 +202,19 @@ class Workspace:
             if start <= cell < start + chunk.nbytes:
                 return np.ndarray(shape, dtype, chunk, cell - start)
         raise AssertionError("an adjoint that is not Python's lies in the arena")
+
+    def given(self, cell: int, shape: Any, dtype: np.dtype[Any]) -> np.ndarray:
+        """An adjoint for Python, which may hand it on: of a long one a copy, and its place is free.
+
+        The places of others are not used again in this sweep.
+        """
+        found = self.view(cell, shape, dtype)
+        if found.nbytes < LONG:
+            return found
+        level = (found.nbytes - 1).bit_length()  # see `arena.size_class`
+        found = found.copy()
+        ctypes.c_int64.from_address(cell).value, self.free[level] = self.free[level], cell
+        return found
 
     def lent(self, array: np.ndarray) -> bool:
         """Whether an adjoint is a `view` of the arena, which the next sweep overwrites."""

@@ -360,7 +360,7 @@ def test_backward_that_is_recorded_warns_of_what_it_holds(tg, leaf):
 
 
 @pytest.mark.tapegrad_only("PyTorch's `.grad` shares the memory of the weights here")
-@pytest.mark.parametrize("size", [3, 20000])
+@pytest.mark.parametrize("size", [3, 40000])
 def test_weights_are_not_shared_by_the_gradients(tg, size):
     x, y, z = [tg.ones(size, requires_grad=True) for _ in range(3)]
 
