@@ -24,6 +24,10 @@ OTHERS = {
     "tracked": lambda x: x,
     "a row": lambda x: tg.tensor([1.0, 2.0]),
     "itself, as a constant": lambda x: None,
+    "a mask": lambda x: tg.tensor([[True, False], [True, True]]),
+    "counts": lambda x: tg.tensor([1, 2]),
+    "shorter": lambda x: tg.tensor([[3.0, 4.0], [5.0, 6.0]], dtype=tg.float32),
+    "true": lambda x: True,
 }
 
 
