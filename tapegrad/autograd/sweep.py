@@ -77,7 +77,7 @@ NOT_USED = (
     "one of the `inputs` of `grad` appears to not have been used in the graph; "
     "pass `allow_unused=True` to get None for it"
 )
-MANY = 8  # adjoints that Python holds until it looks for those that were handed on
+MANY = 8  # adjoints that Python may hold before it looks for those that were handed on
 
 
 class Sweep(Adjoints):
@@ -89,6 +89,7 @@ class Sweep(Adjoints):
     since = 0  # a position below which nothing leads to a target; 0: not known
     aims: Sequence[int] | None = None  # positions, and keys of leaves, that become `targets`
     found: Sequence[tuple[int, Tensor, Any]] = ()  # leaves that were reached, see `collect`
+    most = MANY  # adjoints that Python may hold, see `_forget_handed_on`
 
     def __init__(
         self, tape: Tape, *, recorded: bool, retain: bool, work: Workspace | None = None
@@ -371,9 +372,8 @@ class Sweep(Adjoints):
                 return
             work.cells[place] = 0
             g = self.values.pop(index) if cell & 1 else work.given(cell, *spec_at(tape, index))
-            if len(self.values) > MANY:  # compiled code tells of none that it has handed on
-                for key in [k for k in self.values if k >= 0 and not work.cells[k + work.first]]:
-                    del self.values[key]
+            if len(self.values) > self.most:
+                self._forget_handed_on(work)
         word, _, _, _, _, _ = unpack_from(tape.buffer, index * STRIDE)
         need = NEED_INSIDE if self.need is None else self.need[index - self.low]
         if not need:  # a root that leads to no target: its hooks do not hear of the sweep
@@ -403,6 +403,12 @@ class Sweep(Adjoints):
             pack_word(tape.buffer, index * STRIDE, word | SPENT)
             tape.next = tape.next - 1 + 1
             tape.keep[index] = None  # large values go as soon as they were used
+
+    def _forget_handed_on(self, work: Workspace) -> None:
+        """Drop the adjoints that compiled code has handed on, of which it does not tell."""
+        for key in [k for k in self.values if k >= 0 and not work.cells[k + work.first]]:
+            del self.values[key]
+        self.most = MANY + 2 * len(self.values)  # those that stay are looked through seldom
 
     def _by_kernels(self, index: int, word: int, g: np.ndarray) -> bool:
         """Hand the adjoint of a large array on by kernels; False: none serves the record."""

@@ -121,6 +121,7 @@ def overwrite(target: Tensor, value: Any) -> bool:
     tape, a = current.tape, target._a
     if not _is_plain(target, tape) or a.dtype.kind != "f" or not a.flags.carray:
         return False
+    array = value
     if value.__class__ is Tensor:
         array = value._a
         if array.dtype is not a.dtype or not _is_plain(value, tape):
@@ -131,10 +132,7 @@ def overwrite(target: Tensor, value: Any) -> bool:
     elif a.itemsize < 8 and not abs(value) < FITS:
         return False
     versions.bump(versions.root(a))
-    if value.__class__ is Tensor:
-        np.copyto(a, array)
-    else:
-        a.fill(value)
+    np.copyto(a, array)
     if Tape.on_full is not None:
         note_call()
     return True
