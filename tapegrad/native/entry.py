@@ -121,7 +121,7 @@ def operate(frame, tape, kind, code, given, count, call_plan):
     elif (
         itemsize != plan.itemsize | (LARGE if plan.large else 0)
         or operands.tensor == 0
-        or (plan.large and for_threads(frame, operands.array))
+        or (plan.large and for_threads(frame, count_of(operands.array)))
     ):
         found = REFUSED
     if found == 1 and plan.strided and plan.ndim > MOST_DIMENSIONS:

@@ -88,9 +88,9 @@ def word_of(row_at, bits, itemsize):
 
 
 @typed
-def for_threads(frame, array):
-    """Whether several threads may compute what is large: then Python divides the work."""
-    return 1 if i8(frame.threads)[0] != 1 and count_of(array) >= TWO_THREADS else 0
+def for_threads(frame, count):
+    """Whether several threads may compute so many elements: then Python divides the work."""
+    return 1 if i8(frame.threads)[0] != 1 and count >= TWO_THREADS else 0
 
 
 @typed
@@ -165,7 +165,7 @@ def plan_kernel(frame, row_at, code, operands, itemsize, plan):
             return REFUSED
     plan.loops = KERNEL
     if itemsize & LARGE:
-        if for_threads(frame, operands[like].array):
+        if for_threads(frame, count_of(operands[like].array)):
             return REFUSED
         itemsize, plan.large = itemsize & ~LARGE, 1
         scalars_in = scalars | (IN_PLACE if plan.in_place else 0)
@@ -214,9 +214,7 @@ def plan_large_broadcast(frame, row_at, code, operands, itemsize, plan):
     elements, like, size = i8(i8(frame.sizes_at)[0])[line.shape], line.extra, itemsize & ~LARGE
     if plan.in_place and (like != 0 or row.is_boolean):
         return REFUSED
-    if elements < LARGE_COUNT and not plan.in_place:
-        return REFUSED
-    if i8(frame.threads)[0] != 1 and elements >= TWO_THREADS:
+    if for_threads(frame, elements) or (elements < LARGE_COUNT and not plan.in_place):
         return REFUSED
     result_like(plan, row_at, operands[like if like <= 1 else 0].array, size)
     if like > 1:
@@ -357,7 +355,7 @@ def plan_sum(frame, row_at, code, operands, itemsize, plan):
     if elements == 0:
         return REFUSED
     if itemsize & LARGE:
-        if for_threads(frame, array):
+        if for_threads(frame, count_of(array)):
             return REFUSED
         plan.large, plan.loop = 1, large_loop(frame, code, 0, is_f4)
         if plan.loop == BY_UFUNC or plan.loop == BY_PYTHON or plan.loop == 0:

@@ -111,12 +111,11 @@ def lines_of(aux, count):
 def pick_elements(aux, places_at, count, source_at, to):
     """Read the elements that indices name, one after the other."""
     places, source, target = i8(places_at), f8(source_at), f8(to)
-    size, lines, at, i = (aux >> 2 * FIELD) & FIELD_MASK, lines_of(aux, count), 0, 0
+    lines, at, i = lines_of(aux, count), 0, 0
     for block in range(blocks_of(aux, count)):
-        at, first = next_indices(aux, at), block * size
+        at = next_indices(aux, at)
         for k in range(lines):
-            place = places[at + k]
-            target[i + k] = source[first + place + (size if place < 0 else 0)]
+            target[i + k] = source[start_of(aux, places[at + k], block, 0)]
         at, i = at + lines, i + lines
 
 
