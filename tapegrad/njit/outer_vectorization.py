@@ -44,6 +44,8 @@ def vectorize_outer_loops(function: Function) -> None:
             function.number_positions()
             uses = Uses(function)
             if not filled or (found := _OuterLoop(function, loop, uses, filled)).usable():
+                if not done and found.adds_deep_within():
+                    function.lanes = 2 * LANES
                 found.vectorize()
                 uses = Uses(function)
                 done.add(loop)
@@ -223,6 +225,19 @@ class _OuterLoop:
     def _pointers_are(self) -> bool:
         """Whether no pointer is chosen and no array as long as a lane says."""
         return not any(v.op == "alloc" or (v.op == "phi" and v.type == "ptr") for v in self.varying)
+
+    def adds_deep_within(self) -> bool:
+        """Whether loops two deep within compute, and call no functions.
+
+        Their adjoints sum over all lanes for each element that the lanes share, which takes longer
+        than the products before it: one such sum serves twice as many lanes.
+        """
+        count, deep = self.loop.count, self.loop.depth + 2
+        assert count is not None
+        inner = [b for b in self.blocks if b.loop is not None and b.loop.depth >= deep]
+        if not inner or (count.op == "const" and count.attribute < 2 * LANES):
+            return False
+        return not any(calls(v.op) for b in inner for v in b.instructions)
 
     # -- the vectors -------------------------------------------------------------------------
 

@@ -55,6 +55,23 @@ def mixture(bias, means, x):
 
 
 @njit
+def nearness(means, x):
+    """Loops two deep that call nothing: sixteen trips side by side."""
+    n, d = x.shape
+    total = 0.0
+    for i in range(n):
+        share = 1.0
+        for j in range(len(means)):
+            square = 0.0
+            for a in range(d):
+                off = x[i, a] - means[j, a]
+                square += off * off
+            share += math.exp(-square)
+        total += math.log(share)
+    return total
+
+
+@njit
 def looked_up(values, weights, place):
     """Places that several lanes share, counted from the end too; a side that divides."""
     total = 0.0
@@ -135,13 +152,14 @@ def is_vectorized(f, args):
     kinds = marshalling.kinds_of(list(args))
     program = program_of(f, Request(kinds, floats(args)))
     lanes = program.plan.function.lanes
-    assert lanes == (2 * LANES if f is horner else LANES)
+    assert lanes == (2 * LANES if f in (horner, nearness) else LANES)
     return f"<{lanes} x double>" in program.text
 
 
 CASES = {
     horner: lambda n: (rng.normal(size=5), rng.uniform(-1, 1, n), rng.normal(size=n)),
     mixture: lambda n: (rng.normal(size=3), rng.normal(size=(3, 2)), rng.normal(size=(n, 2))),
+    nearness: lambda n: (rng.normal(size=(3, 2)), rng.normal(size=(n, 2))),
     looked_up: lambda n: (
         rng.normal(size=(4, 2)), rng.normal(size=n), rng.integers(-4, 4, n)
     ),
