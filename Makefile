@@ -18,8 +18,8 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test native native-off native-forced bounds lint peers peers-compared peers-torch \
-	distributed bench examples scripts autograd-suite torch-suite torch-samples array-api build docs \
+.PHONY: help demo test native native-off native-forced bounds lowest lint peers peers-compared \
+	peers-torch distributed bench examples scripts autograd-suite torch-suite torch-samples array-api build docs \
 	wheel-test clean fuzz njit-programs nightly faults
 .DELETE_ON_ERROR:
 
@@ -28,6 +28,8 @@ help:
 	@echo "make test      all tests that need no other autodiff library"
 	@echo "make native    tests of behaviour without native code, and with all that there is"
 	@echo "make bounds    derivatives of @njit functions whose indices Numba checks"
+	@echo "make lowest    those, and seeds and operations, with the lowest versions that are allowed of"
+	@echo "               NumPy, Numba and SciPy"
 	@echo "make lint      ruff and mypy"
 	@echo "make peers     tests against PyTorch, JAX, autograd and nutpie (installs them), and the"
 	@echo "               behavioural tests run on PyTorch itself: they state its rules"
@@ -77,6 +79,18 @@ BOUNDS := $(addprefix tests/njit/test_,nopython_calls.py nopython_matrices.py ch
 	tabulation.py)
 bounds: $(INSTALLED)-dev
 	NUMBA_BOUNDSCHECK=1 $(PY) -m pytest -n $(JOBS) $(BOUNDS)
+
+# In an environment of its own; `numba>=0.66` becomes `numba==0.66`.
+LOWEST := build/lowest
+READ_LOWEST := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*(x.replace(">=", "==") for x in project["dependencies"]))
+lowest:
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install --editable . \
+		$$($(PYTHON) -c '$(READ_LOWEST)') pytest pytest-xdist hypothesis mpmath
+	$(LOWEST)/bin/python -m pytest -n $(JOBS) --slow -m "not peer" $(TESTS_LOWEST)
+	rm -r $(LOWEST)
+TESTS_LOWEST := tests/njit tests/test_seeds*.py tests/functions
 
 lint: $(INSTALLED)-dev
 	$(PY) -m ruff check .
