@@ -214,6 +214,8 @@ def make_view(
     if not recorded:
         t._pos = 0
         return t
+    if tape.leaf_debt > tape.debt_limit:
+        tape.reclaim()
     if p < 0:
         p = tape.slots.get(p) or tape.slot(x)
     used = tape.used

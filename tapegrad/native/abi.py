@@ -126,6 +126,7 @@ class Frame(WordStruct):
     tape_leaves: int
     tape_debt: int
     tape_debt_limit: int
+    tape_leaf_debt: int
     tape_sweeping: int
     tape_tail: int
     tape_depth: int

@@ -32,7 +32,10 @@ def set_number(frame, container, slot, value):
 
 @typed
 def new_slot(frame, tape, leaf):
-    """The input code of a leaf that the tape did not know; 0 with an exception set."""
+    """The input code of a leaf that the tape did not know; 0 with an exception set.
+
+    Its memory, and that of its gradient, is owed as well, as in `Tape.slot`.
+    """
     leaves = i8(tape)[frame.tape_leaves]
     if call2(frame.PyList_Append, leaves, leaf) & LOW_HALF != 0:
         return 0
@@ -43,7 +46,11 @@ def new_slot(frame, tape, leaf):
     key = i8(leaf)[frame.t_pos]
     failed = call3(frame.PyDict_SetItem, i8(tape)[frame.tape_slots], key, code_at) & LOW_HALF
     decref(frame, code_at)
-    return 0 if failed else code
+    if failed:
+        return 0
+    array, debt = i8(leaf)[frame.t_a], int_value(frame, i8(tape)[frame.tape_leaf_debt])
+    debt += 2 * itemsize_of(frame, array) * count_of(array)
+    return code if set_number(frame, tape, frame.tape_leaf_debt, debt) else 0
 
 
 @typed
@@ -73,9 +80,12 @@ def add_debt(frame, tape, shape, result):
 
 @typed
 def is_full(frame, tape):
-    """Whether the tape has no room for a record."""
+    """Whether Python has to make room for a record, or to reclaim others, first."""
     used, capacity = i8(tape)[frame.tape_used], i8(tape)[frame.tape_capacity]
-    return 1 if int_value(frame, used) == int_value(frame, capacity) else 0
+    if int_value(frame, used) == int_value(frame, capacity):
+        return 1
+    debt, limit = i8(tape)[frame.tape_leaf_debt], i8(tape)[frame.tape_debt_limit]
+    return 1 if int_value(frame, debt) > int_value(frame, limit) else 0
 
 
 @typed

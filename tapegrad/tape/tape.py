@@ -61,8 +61,7 @@ INPUTS_SHIFT = 32
 COMPLEX_INPUTS = 7 << INPUTS_SHIFT  # which inputs are complex, where the compiled sweep is to know
 MIXED = COMPLEX_INPUTS | 1 << COMPLEX_SHIFT  # something about the record is complex
 
-# CPython shares its integers up to 256, so the reference count of such a position says nothing:
-# positions start above them.
+# CPython shares its integers up to 256, so their reference counts say nothing: above these.
 FIRST = 1000
 # References to a position that nobody holds: in `tokens`, in a copy of it too, and in a variable,
 # the table of escaped positions and a copy of that.
@@ -128,6 +127,7 @@ class Tape(Records):
         "input_lists",
         "keep",
         "last_mutation",
+        "leaf_debt",
         "leaves",
         "levels",
         "mode",
@@ -177,7 +177,7 @@ class Tape(Records):
         self.hooks: dict[int, Any] = {}  # position -> hooks on the adjoint there
         self.traces: dict[int, str] = {}  # position -> the user's line, under anomaly detection
         self.last_mutation = 0  # the position at the last in-place change, see `storage`
-        self.debt = 0
+        self.debt = self.leaf_debt = 0
         self.debt_limit = DEBT_FLOOR
         self.cycles_from = DEBT_FLOOR  # bytes in use from which on `reclaim` looks for cycles
         self.tail = (0, 0)  # the records that `drop_tail` has emptied: first, and one past the last
@@ -217,6 +217,8 @@ class Tape(Records):
         `places` are positions, 0, or the keys of leaves, which stand there among the operands.
         """
         number = shapes.number(shape)
+        if self.leaf_debt > self.debt_limit:
+            self.reclaim()
         while True:
             token, used = self.next, self.used
             a, b, c = (*places, 0, 0, 0)[:3]
@@ -254,7 +256,7 @@ class Tape(Records):
         return start
 
     def slot(self, leaf: Leaf) -> int:
-        """The input code of a leaf; from its first use the tape keeps the leaf alive."""
+        """The input code of a leaf, which the tape keeps, and owes, from its first use on."""
         while True:
             key = leaf._pos
             if (code := self.slots.get(key)) is not None:
@@ -264,6 +266,7 @@ class Tape(Records):
             code = -len(leaves)
             if self.leaves is leaves and leaves[-1] is leaf and key not in self.slots:
                 self.slots[key] = code
+                self.leaf_debt += 2 * leaf._a.nbytes  # its gradient will take as much
                 return code
 
     def add_debt(self, nbytes: int) -> None:
@@ -501,8 +504,8 @@ class Tape(Records):
                 self.cycles_from = 2 * held
             self.cycles_from = max(DEBT_FLOOR, min(self.cycles_from, 4 * held))
             dropped = None
-            if marks.all():
-                self.debt, self.debt_limit = 0, _limit(self.words())
+            if count and marks.all():
+                self.debt, self.leaf_debt, self.debt_limit = 0, 0, _limit(self.words(), self.leaves)
             else:
                 dropped = self._squeeze(np.flatnonzero(marks), before)
         finally:
@@ -522,7 +525,7 @@ class Tape(Records):
         leaves, slots, inputs = self._known_leaves(words, inputs)
         old = np.array(tokens[:used], np.int64)
         old_at = old.ctypes.data
-        limit = _limit(words)
+        limit = _limit(words, leaves)
         surviving = set(tokens[:used]) if self.hooks or self.traces else set()
         hooks = {p: found for p, found in {**self.hooks}.items() if p in surviving}
         traces = {p: line for p, line in {**self.traces}.items() if p in surviving}
@@ -539,7 +542,7 @@ class Tape(Records):
         self.used = used
         self.floor = below
         self.tail = (0, 0)
-        self.debt, self.debt_limit = 0, limit
+        self.debt, self.leaf_debt, self.debt_limit = 0, 0, limit
         self.hooks, self.traces = hooks, traces
         return dropped
 
@@ -571,16 +574,13 @@ class Tape(Records):
 
 def _held(words: np.ndarray) -> int:
     """About how many bytes records hold with all that belongs to them."""
-    return 1024 * len(words) + _result_bytes(words)
+    return 1024 * len(words) + shapes.nbytes(words[:, SHAPE])
 
 
-def _limit(words: np.ndarray) -> int:
-    """The debt from which on to reclaim, given the words of the survivors."""
-    return max(DEBT_FLOOR, _result_bytes(words))
-
-
-def _result_bytes(words: np.ndarray) -> int:
-    return 8 * int(shapes.sizes[words[:, SHAPE]].sum())
+def _limit(words: np.ndarray, leaves: list[Any]) -> int:
+    """The debt from which on to reclaim, given the words of the survivors and what they read."""
+    of_leaves = int(sum(leaf._a.nbytes for leaf in leaves))
+    return max(DEBT_FLOOR, shapes.nbytes(words[:, SHAPE]) + 2 * of_leaves)
 
 
 class _Current(_local):

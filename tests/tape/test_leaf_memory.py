@@ -1,0 +1,66 @@
+"""Leaves that are made anew in each step are let go of, though the tape knew them."""
+
+import weakref
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.tape.tape import DEBT_FLOOR, current
+
+X = np.linspace(0.1, 1.0, 10_000)
+
+
+class Doubled(tg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g
+
+
+def changed(x):
+    y = x.clone()
+    y[:5] *= 2.0
+    return y
+
+
+STEPS = {
+    "product": lambda x: (x * x).sum(),
+    "few results": lambda x: x.sum() + x.max(),
+    "view": lambda x: x.reshape(100, 100).t().sum(),
+    "element": lambda x: x[3],
+    "products of views": lambda x: (x.reshape(100, 100).t() @ x[:100]).sum(),
+    "change in place": lambda x: changed(x).sum(),
+    "join": lambda x: tg.cat([x, x[:5], x, x]).sum(),
+    "Function": lambda x: Doubled.apply(x).sum(),
+    "single precision": lambda x: x.float().sum(),
+}
+
+
+@pytest.mark.tapegrad_only("PyTorch has no tape")
+@pytest.mark.parametrize("ends", ["backward", "grad", "nothing"])
+@pytest.mark.parametrize("step", STEPS)
+def test_leaves_of_past_steps_are_freed(step, ends):
+    arrays = []
+    for _ in range(300):
+        x = tg.tensor(X, requires_grad=True)
+        arrays.append(weakref.ref(x._a))
+        y = STEPS[step](x)
+        if ends == "backward":
+            y.backward()
+        elif ends == "grad":
+            tg.autograd.grad(y, x)
+    del x, y
+    alive = sum(a() is not None for a in arrays)
+    assert 2 * X.nbytes * alive <= max(DEBT_FLOOR, current.tape.debt_limit) + 4 * X.nbytes
+
+
+@pytest.mark.tapegrad_only("PyTorch has no tape")
+def test_a_leaf_as_large_as_the_limit_stays_while_it_is_read():
+    x = tg.tensor(np.ones(DEBT_FLOOR // 8), requires_grad=True)
+    parts = [x[k] * 2.0 for k in range(5)]
+    sum(parts).backward()
+    assert np.array_equal(x.grad.numpy()[:6], [2.0] * 5 + [0.0])
