@@ -56,7 +56,7 @@ def beyond(mode: Any, name: str) -> str:
     return PADDING[mode]
 
 
-def _for_each(value: Any, count: int, argument: str, name: str) -> list[Any]:
+def for_each(value: Any, count: int, argument: str, name: str) -> list[Any]:
     """An argument of each axis."""
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
         return [value] * count
@@ -67,7 +67,7 @@ def _for_each(value: Any, count: int, argument: str, name: str) -> list[Any]:
     return list(value)
 
 
-def _continued(t: Tensor, sizes: Any, mode: str, cval: Any, origins: Any, name: str) -> Tensor:
+def continued(t: Tensor, sizes: Any, mode: str, cval: Any, origins: Any, name: str) -> Tensor:
     """The image with so much at its borders that windows of such sizes fit around each element."""
     widths = []
     for size, origin in zip(sizes, origins, strict=True):
@@ -95,7 +95,7 @@ def _along(
     line = movedim(t, d, -1)
     rest = [1] * (t._a.ndim - 1)
     size = kernel._a.size
-    whole = _continued(line, [*rest, size], mode, cval, [*[0] * len(rest), origin], name)
+    whole = continued(line, [*rest, size], mode, cval, [*[0] * len(rest), origin], name)
     return movedim(matmul(unfold(whole, -1, size, 1), kernel), -1, d)
 
 
@@ -160,7 +160,7 @@ def convolve(
             [1., 3.]])
     """
     t, kernel = image_of(input, output, "convolve"), tensor(weights)
-    origins = _for_each(origin, kernel._a.ndim, "origin", "convolve")
+    origins = for_each(origin, kernel._a.ndim, "origin", "convolve")
     opposite = [-at - (size % 2 == 0) for at, size in zip(origins, kernel._a.shape, strict=True)]
     kernel = flip(kernel, tuple(range(kernel._a.ndim)))
     return _windowed(t, kernel, mode, cval, opposite, axes, "convolve")
@@ -176,12 +176,12 @@ def _windowed(
             f"the shape {kernel._a.shape}"
         )
     origins, sizes = [0] * t._a.ndim, [1] * t._a.ndim
-    given = _for_each(origin, len(dims), "origin", name)
+    given = for_each(origin, len(dims), "origin", name)
     for d, size, at in zip(dims, kernel._a.shape, given, strict=True):
         sizes[d], origins[d] = size, at
     order = np.argsort(dims).tolist()
     kernel = to(kernel, dtype=t._a.dtype).permute(order).reshape(sizes)
-    whole = _continued(t, sizes, mode, cval, origins, name)
+    whole = continued(t, sizes, mode, cval, origins, name)
     found: Tensor = windows(whole, flip(kernel, tuple(range(t._a.ndim))), mode="valid")
     return found
 
@@ -216,7 +216,7 @@ def uniform_filter(
     t = clone(image_of(input, output, name))
     dims = all_dims(axes, t._a.ndim, "axes") if axes is not None else tuple(range(t._a.ndim))
     each = [
-        _for_each(value, len(dims), key, name)
+        for_each(value, len(dims), key, name)
         for key, value in (("size", size), ("mode", mode), ("origin", origin))
     ]
     for d, n, how, at in zip(dims, *each, strict=True):
@@ -287,7 +287,7 @@ def gaussian_filter(
     if isinstance(sigma, Tensor) and sigma._a.ndim:
         sigma = list(sigma)
     each = [
-        _for_each(value, len(dims), key, name)
+        for_each(value, len(dims), key, name)
         for key, value in (("sigma", sigma), ("order", order), ("mode", mode), ("radius", radius))
     ]
     for d, width, n, how, reach in zip(dims, *each, strict=True):
@@ -301,7 +301,7 @@ def _edges(
 ) -> Tensor:
     t = image_of(input, output, name)
     d = one_dim(axis, t._a.ndim, f"scipy.ndimage.{name}")
-    modes = _for_each(mode, t._a.ndim, "mode", name)
+    modes = for_each(mode, t._a.ndim, "mode", name)
     t = _along(t, [-1.0, 0.0, 1.0], d, modes[d], cval, 0, name)
     for k in range(t._a.ndim):
         if k != d:
@@ -347,7 +347,7 @@ def laplace(
     """
     t = image_of(input, output, "laplace")
     dims = all_dims(axes, t._a.ndim, "axes") if axes is not None else tuple(range(t._a.ndim))
-    modes = _for_each(mode, len(dims), "mode", "laplace")
+    modes = for_each(mode, len(dims), "mode", "laplace")
     parts = [
         _along(t, [1.0, -2.0, 1.0], d, how, cval, 0, "laplace")
         for d, how in zip(dims, modes, strict=True)

@@ -28,7 +28,16 @@ from tapegrad.functions.shapes import squeeze as _squeeze
 from tapegrad.functions.shapes import unsqueeze as _unsqueeze
 from tapegrad.numpy_face.common import floating as _floating
 from tapegrad.numpy_face.systems import lstsq_ as _lstsq
-from tapegrad.scipy.eigenvalues import eigh, eigvalsh
+from tapegrad.scipy.eigenvalues import (
+    eig,
+    eig_banded,
+    eigh,
+    eigh_tridiagonal,
+    eigvals,
+    eigvals_banded,
+    eigvalsh,
+    eigvalsh_tridiagonal,
+)
 from tapegrad.scipy.either import for_tensors as _for_tensors
 from tapegrad.scipy.either import theirs as _theirs
 from tapegrad.scipy.matrix_equations import (
@@ -40,17 +49,45 @@ from tapegrad.scipy.matrix_equations import (
     solveh_banded,
     sqrtm,
 )
+from tapegrad.scipy.matrix_functions import (
+    coshm,
+    cosm,
+    expm_frechet,
+    fractional_matrix_power,
+    signm,
+    sinhm,
+    sinm,
+    tanhm,
+    tanm,
+)
 from tapegrad.scipy.polar_factors import polar
 from tapegrad.scipy.riccati_equations import solve_continuous_are, solve_discrete_are
-from tapegrad.scipy.structured_matrices import circulant, hankel, solve_toeplitz, toeplitz
+from tapegrad.scipy.structured_matrices import (
+    circulant,
+    companion,
+    convolution_matrix,
+    hankel,
+    khatri_rao,
+    leslie,
+    matmul_toeplitz,
+    solve_circulant,
+    solve_toeplitz,
+    toeplitz,
+)
+from tapegrad.scipy.subspaces import null_space, orth, orthogonal_procrustes, subspace_angles
 from tapegrad.tensor import Tensor, tensor_of
 
 __all__ = [
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "det", "eigh", "eigvalsh",
-    "expm", "hankel", "inv", "logm", "lstsq", "lu", "lu_factor", "lu_solve", "norm", "pinv",
-    "polar", "qr", "solve", "solve_banded", "solve_continuous_are", "solve_continuous_lyapunov",
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion",
+    "convolution_matrix", "coshm", "cosm", "det", "eig", "eig_banded", "eigh", "eigh_tridiagonal",
+    "eigvals", "eigvals_banded", "eigvalsh", "eigvalsh_tridiagonal", "expm", "expm_frechet",
+    "fractional_matrix_power", "hankel", "inv", "khatri_rao", "leslie", "logm", "lstsq", "lu",
+    "lu_factor", "lu_solve", "matmul_toeplitz", "norm", "null_space", "orth",
+    "orthogonal_procrustes", "pinv", "polar", "qr", "signm", "sinhm", "sinm", "solve",
+    "solve_banded", "solve_circulant", "solve_continuous_are", "solve_continuous_lyapunov",
     "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz",
-    "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "toeplitz",
+    "solve_triangular", "solveh_banded", "sqrtm", "subspace_angles", "svd", "svdvals", "tanhm",
+    "tanm", "toeplitz",
 ]  # fmt: skip
 
 _own = _for_tensors("scipy.linalg")

@@ -23,12 +23,29 @@ from tapegrad.scipy.image_filters import (
     uniform_filter,
     uniform_filter1d,
 )
-from tapegrad.scipy.spline_interpolation import map_coordinates, shift, zoom
+from tapegrad.scipy.rank_filters import (
+    maximum_filter,
+    maximum_filter1d,
+    median_filter,
+    minimum_filter,
+    minimum_filter1d,
+    percentile_filter,
+    rank_filter,
+)
+from tapegrad.scipy.spline_interpolation import (
+    affine_transform,
+    map_coordinates,
+    rotate,
+    shift,
+    zoom,
+)
 
 __all__ = [
-    "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
-    "gaussian_gradient_magnitude", "gaussian_laplace", "laplace", "map_coordinates", "prewitt",
-    "shift", "sobel", "uniform_filter", "uniform_filter1d", "zoom",
+    "affine_transform", "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter",
+    "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace", "laplace",
+    "map_coordinates", "maximum_filter", "maximum_filter1d", "median_filter", "minimum_filter",
+    "minimum_filter1d", "percentile_filter", "prewitt", "rank_filter", "rotate", "shift", "sobel",
+    "uniform_filter", "uniform_filter1d", "zoom",
 ]  # fmt: skip
 
 

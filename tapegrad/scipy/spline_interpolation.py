@@ -8,14 +8,17 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.arithmetic import where
-from tapegrad.functions.elementwise import floor
+from tapegrad.functions.elementwise import cos, deg2rad, floor, sin
+from tapegrad.functions.joining import stack
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import movedim, to
 from tapegrad.numpy_face.common import tensor
@@ -90,6 +93,107 @@ def zoom(
     sizes = [round(n * z) for n, z in zip(t._a.shape, by, strict=True)]
     steps = [(n - 1) / (m - 1) if m > 1 else 1.0 for n, m in zip(t._a.shape, sizes, strict=True)]
     return _interpolated(t, _grid(sizes, steps), order, mode, cval, prefilter, "zoom")
+
+
+@_own
+def affine_transform(
+    input: Any, matrix: Any, offset: Any = 0.0, output_shape: Any = None, output: Any = None,
+    order: int = 3, mode: str = "constant", cval: Any = 0.0, prefilter: bool = True,
+) -> Tensor:  # fmt: skip
+    """The image with at each element what it has at the place ``matrix @ element + offset``.
+
+    A vector stands for a diagonal matrix; one column more holds the offsets, and with one row more
+    the matrix is of homogeneous coordinates.  All of them have derivatives, from order 1 on.
+
+    >>> import tapegrad as tg
+    >>> half = tg.tensor([[0.5]])
+    >>> tg.scipy.ndimage.affine_transform(tg.tensor([1.0, 2.0, 4.0]), half, order=1)
+    tensor([1.0000, 1.5000, 2.0000])
+    """
+    name = "affine_transform"
+    t, by = image_of(input, output, name), tensor(matrix)
+    n, shape = t._a.ndim, by._a.shape
+    if shape in ((n, n + 1), (n + 1, n + 1)):
+        by, offset = by[:n, :n], by[:n, n]
+    elif shape not in ((n,), (n, n)):
+        raise ValueError(
+            f"`scipy.ndimage.{name}`: the matrix of an image with {n} axes has the shape ({n},), "
+            f"({n}, {n}), ({n}, {n + 1}) or ({n + 1}, {n + 1}), got {shape}"
+        )
+    sizes = t._a.shape if output_shape is None else tuple(int(k) for k in output_shape)
+    grid, offsets = _grid(sizes, [1.0] * n), _numbers(offset, n, name)
+    if by._a.ndim == 1:
+        places = [at * by[k] + offsets[k] for k, at in enumerate(grid)]
+    else:
+        places = _moved(grid, by, offsets)
+    return _interpolated(t, places, order, mode, cval, prefilter, name)
+
+
+def _moved(grid: list[Any], by: Any, offsets: Sequence[Any]) -> list[Any]:
+    """A matrix times coordinates, with offsets."""
+    n = range(len(grid))
+    return [sum((by[k][j] * grid[j] for j in n), offsets[k]) for k in n]
+
+
+@_own
+def rotate(
+    input: Any, angle: Any, axes: Any = (1, 0), reshape: bool = True, output: Any = None,
+    order: int = 3, mode: str = "constant", cval: Any = 0.0, prefilter: bool = True,
+) -> Tensor:  # fmt: skip
+    """The image turned by an angle, in degrees, in the plane of two axes.
+
+    With `reshape` the result is large enough for all of the image.  The angle has a derivative
+    from order 1 on.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.ndimage.rotate(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), 90)
+    tensor([[2., 4.],
+            [1., 3.]])
+    """
+    t = image_of(input, output, "rotate")
+    if len(axes) != 2:
+        raise ValueError(f"`scipy.ndimage.rotate`: two axes are turned, got {axes!r}")
+    plane = sorted(one_dim(d, t._a.ndim, "scipy.ndimage.rotate") for d in axes)
+    if plane[0] == plane[1]:
+        raise ValueError(f"`scipy.ndimage.rotate`: the two axes differ, got {axes!r}")
+    c, s = _on_circle(angle)
+    rotation = ((c, s), (-s, c))
+    sizes = inner = np.array([t._a.shape[d] for d in plane])
+    if reshape:
+        fixed = _on_circle(_known(angle))
+        corners = np.array([fixed, (-fixed[1], fixed[0])]) @ [
+            [0, 0, inner[0], inner[0]], [0, inner[1], 0, inner[1]]
+        ]  # fmt: skip
+        sizes = (np.ptp(corners, axis=1) + 0.5).astype(int)
+    grid = _grid(sizes.tolist(), [1.0, 1.0])
+    ours, theirs = (sizes - 1) / 2, (inner - 1) / 2
+    centered = [at - middle for at, middle in zip(grid, ours, strict=True)]
+    places = _moved(centered, rotation, theirs.tolist())
+    rest = movedim(t, tuple(plane), (-2, -1))
+    images = rest.reshape(-1, *inner.tolist())
+    how = (order, mode, cval, prefilter, "rotate")
+    turned = stack([_interpolated(image, places, *how) for image in images])
+    found = turned.reshape(*rest._a.shape[:-2], *sizes.tolist())
+    return movedim(found, (-2, -1), tuple(plane))
+
+
+def _on_circle(angle: Any) -> tuple[Any, Any]:
+    """The cosine and the sine of an angle in degrees, which are exact for right ones."""
+    if isinstance(angle, Tensor):
+        return cos(deg2rad(angle)), sin(deg2rad(angle))
+    special = importlib.import_module("scipy.special")
+    return special.cosdg(angle), special.sindg(angle)
+
+
+def _known(angle: Any) -> float:
+    """The number that an angle is, on which the shape of a turned image depends."""
+    try:
+        return float(angle.detach()) if isinstance(angle, Tensor) else float(angle)
+    except RuntimeError as problem:
+        raise RuntimeError(
+            "`scipy.ndimage.rotate`: the shape of the result depends on the angle, whose value is "
+            "not known here: pass `reshape=False`"
+        ) from problem
 
 
 def _numbers(given: Any, ndim: int, name: str) -> list[Any]:

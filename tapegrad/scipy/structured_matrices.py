@@ -15,9 +15,11 @@ import numpy as np
 
 from tapegrad.functions.complex_parts import conj
 from tapegrad.functions.creation import zeros_like
+from tapegrad.functions.diagonals import diag
 from tapegrad.functions.indexing import getitem
 from tapegrad.functions.joining import cat
 from tapegrad.functions.matrices import solve
+from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import flip, narrow, reshape
 from tapegrad.numpy_face.common import floating, promoted
 from tapegrad.scipy.either import for_tensors
@@ -94,3 +96,119 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Tensor:
     pair = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr,)
     found: Tensor = solve(*(floating(t) for t in promoted(toeplitz(*pair), b)))
     return found
+
+
+@_own
+def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False, workers: Any = None) -> Any:
+    """The product of a Toeplitz matrix, which is formed.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.linalg.matmul_toeplitz(tg.tensor([2.0, 1.0]), tg.tensor([1.0, 2.0]))
+    tensor([4., 5.])
+    """
+    pair = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr,)
+    return matmul(*promoted(toeplitz(*pair), x))
+
+
+@_own
+def solve_circulant(
+    c: Any, b: Any, singular: str = "raise", tol: Any = None, caxis: int = -1, baxis: int = 0,
+    outaxis: int = 0,
+) -> Any:  # fmt: skip
+    """The solution of systems with circulant matrices, by Fourier transforms.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.linalg.solve_circulant(tg.tensor([2.0, 0.0]), tg.tensor([2.0, 4.0]))
+    tensor([1., 2.])
+    """
+    if singular != "raise" or tol is not None:
+        raise TypeError(
+            "`scipy.linalg.solve_circulant` of Tensors takes neither `singular` nor `tol`: a "
+            "matrix without an inverse gives infinities"
+        )
+    column, right = np.moveaxis(c, caxis, -1), np.moveaxis(b, baxis, -1)
+    found = np.fft.ifft(np.fft.fft(right) / np.fft.fft(column))
+    whole = found if "c" in (column.dtype.kind, right.dtype.kind) else found.real
+    return np.moveaxis(whole, -1, outaxis)
+
+
+@_own
+def companion(a: Any) -> Tensor:
+    """The matrix whose eigenvalues are the roots of a polynomial, the highest power first.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.linalg.companion(tg.tensor([2.0, 4.0, 6.0]))
+    tensor([[-2., -3.],
+            [ 1.,  0.]])
+    """
+    t = floating(_vector(a, "companion"))
+    n = t._a.size
+    if n < 2:
+        raise ValueError(f"`scipy.linalg.companion`: two coefficients or more, got {n}")
+    return _below(-t[1:] / t[0], np.ones(n - 2, t._a.dtype))
+
+
+@_own
+def leslie(f: Any, s: Any) -> Tensor:
+    """The matrix of a population's next generation: births in its first row, survival below.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.linalg.leslie(tg.tensor([0.5, 2.0]), tg.tensor([0.25]))
+    tensor([[0.5000, 2.0000],
+            [0.2500, 0.0000]])
+    """
+    births, survival = promoted(_vector(f, "leslie"), _vector(s, "leslie"))
+    if births._a.size != survival._a.size + 1 or not survival._a.size:
+        raise ValueError(
+            "`scipy.linalg.leslie`: the second vector has one element less than the first, got "
+            f"{births._a.size} and {survival._a.size}"
+        )
+    return _below(births, survival)
+
+
+def _below(row: Tensor, beside: Any) -> Tensor:
+    """The matrix of a first row, and of what stands just below its diagonal."""
+    n = row._a.size
+    rest = diag(beside) if isinstance(beside, Tensor) else tensor_of(np.diag(beside), "companion")
+    return cat([row[None], cat([rest, zeros_like(row[: n - 1, None])], 1)])
+
+
+@_own
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Tensor:
+    """The matrix whose product with a vector of `n` elements is the convolution with `a`.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.linalg.convolution_matrix(tg.tensor([1.0, 2.0]), 2, "valid")
+    tensor([[2., 1.]])
+    """
+    t = _vector(a, "convolution_matrix")
+    m = t._a.size
+    if n < 1 or not m:
+        raise ValueError("`scipy.linalg.convolution_matrix`: vectors of one element or more")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(
+            f"`scipy.linalg.convolution_matrix`: mode is 'full', 'same' or 'valid', got {mode!r}"
+        )
+    beyond = t.new_zeros(n - 1)
+    whole = toeplitz(cat([t, beyond]), cat([t[:1], beyond]))
+    first = {"full": 0, "same": (min(n, m) - 1) // 2, "valid": min(n, m) - 1}[mode]
+    rows = {"full": n + m - 1, "same": max(n, m), "valid": max(n, m) - min(n, m) + 1}[mode]
+    return narrow(whole, 0, first, rows)
+
+
+@_own
+def khatri_rao(a: Any, b: Any) -> Tensor:
+    """The Kronecker product of each column of a matrix with that of another.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.linalg.khatri_rao(tg.tensor([[1.0, 2.0]]), tg.tensor([[3.0, 4.0], [5.0, 6.0]]))
+    tensor([[ 3.,  8.],
+            [ 5., 12.]])
+    """
+    x, y = promoted(a, b)
+    if x._a.ndim != 2 or y._a.ndim != 2 or x._a.shape[1] != y._a.shape[1]:
+        raise ValueError(
+            "`scipy.linalg.khatri_rao`: matrices of as many columns, got the shapes "
+            f"{x._a.shape} and {y._a.shape}"
+        )
+    return reshape(x[:, None] * y, (-1, x._a.shape[1]))

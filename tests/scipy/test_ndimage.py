@@ -11,6 +11,7 @@ pytestmark = pytest.mark.tapegrad_only("PyTorch has other names")
 
 rng = np.random.default_rng(0)
 X, V, W = rng.standard_normal((4, 5)), rng.standard_normal(7), rng.standard_normal((3, 2))
+CUBE, TURN = rng.standard_normal((3, 2, 4)), np.array([[0.8, 0.3], [-0.2, 1.1]])
 MODES = [
     "reflect", "grid-mirror", "mirror", "nearest", "wrap", "grid-wrap", "constant", "grid-constant",
 ]  # fmt: skip
@@ -35,6 +36,30 @@ FILTERS = {
     "gaussian_gradient_magnitude": (lambda lib, x: lib.gaussian_gradient_magnitude(x, 0.5), X),
     "shift": (lambda lib, x: lib.shift(x, (0.3, -0.6), mode="nearest"), X),
     "zoom": (lambda lib, x: lib.zoom(x, (1.5, 0.6), order=1), X),
+    "affine_transform": (
+        lambda lib, x, m, s: lib.affine_transform(x, m, s, mode="mirror"),
+        X,
+        TURN,
+        V[:2],
+    ),
+    "affine_transform by a diagonal": (
+        lambda lib, x, d: lib.affine_transform(x, d, 0.31, (3, 8), order=2),
+        X,
+        TURN[0],
+    ),
+    "rotate": (lambda lib, x: lib.rotate(x, 33.0), X),
+    "rotate within planes": (lambda lib, x: lib.rotate(x, 20.0, (0, 2), order=1), CUBE),
+    "median_filter": (lambda lib, x: lib.median_filter(x, 3), X),
+    "median_filter of a line": (lambda lib, v: lib.median_filter(v, 4), V),
+    "rank_filter": (lambda lib, x: lib.rank_filter(x, -2, (2, 4), origin=(0, -1)), X),
+    "percentile_filter": (
+        lambda lib, x: lib.percentile_filter(x, -30, footprint=[[1, 0, 1], [0, 1, 0]]),
+        X,
+    ),
+    "minimum_filter": (lambda lib, x: lib.minimum_filter(x, 3, axes=1), X),
+    "maximum_filter": (lambda lib, x: lib.maximum_filter(x, (3, 2), mode=["wrap", "mirror"]), X),
+    "minimum_filter1d": (lambda lib, x: lib.minimum_filter1d(x, 4, 0), X),
+    "maximum_filter1d": (lambda lib, x: lib.maximum_filter1d(x, 3, origin=-1), X),
 }
 
 
@@ -55,6 +80,8 @@ def test_borders(mode):
         lambda lib, x, v, w: lib.gaussian_filter(x, 2.0, **how),
         lambda lib, x, v, w: lib.sobel(x, **how),
         lambda lib, x, v, w: lib.laplace(x, **how),
+        lambda lib, x, v, w: lib.median_filter(x, 3, **how),
+        lambda lib, x, v, w: lib.rank_filter(v, 1, 4, origin=1, **how),
     ):
         same("ndimage", call, X, V, W, orders=0)
 
@@ -69,6 +96,10 @@ def test_interpolation(order, mode):
         same("ndimage", lambda lib, x: lib.map_coordinates(x, places, **how), X, orders=0)  # noqa: B023
     same("ndimage", lambda lib, x: lib.shift(x, (0.3, -1.6), **how), X, orders=0)
     same("ndimage", lambda lib, x: lib.zoom(x, (1.7, 0.6), **how), X, orders=0)
+    same("ndimage", lambda lib, x: lib.affine_transform(x, TURN, (0.3, -0.7), **how), X, orders=0)
+    same("ndimage", lambda lib, x: lib.affine_transform(x, TURN[0], 0.31, **how), X, orders=0)
+    for angle, whole in ((33.0, True), (90, True), (-120.0, False)):
+        same("ndimage", lambda lib, x: lib.rotate(x, angle, reshape=whole, **how), X, orders=0)  # noqa: B023
     same("ndimage", lambda lib, x: lib.map_coordinates(x, far[:1, 0], **how), V[:1], orders=0)
     places = np.array([[0.3, 2.7, 1.6, -1.4, 4.3], [0.2, 3.6, 1.7, 2.4, -3.7]])
     for orders, at in ((2, places[:, :3]), (1, places)):
@@ -87,6 +118,36 @@ def test_a_shift_has_a_derivative():
     step = (f(0.3 + 1e-6) - f(0.3 - 1e-6)) / 2e-6
     np.testing.assert_allclose(tg.grad(f)(0.3), step, rtol=1e-7)
     np.testing.assert_allclose(tg.jit(tg.grad(f))(0.3), step, rtol=1e-7)
+
+
+def test_an_angle_has_a_derivative():
+    def f(angle, whole=False):
+        return np.sum(tg.scipy.ndimage.rotate(tg.tensor(X), angle, reshape=whole) ** 2)
+
+    step = (f(33.0 + 1e-4) - f(33.0 - 1e-4)) / 2e-4
+    np.testing.assert_allclose(tg.grad(f)(33.0), step, rtol=1e-6)
+    np.testing.assert_allclose(tg.jit(tg.grad(f))(33.0), step, rtol=1e-6)
+    step = (f(33.0 + 1e-4, True) - f(33.0 - 1e-4, True)) / 2e-4
+    np.testing.assert_allclose(tg.grad(f)(33.0, True), step, rtol=1e-6)
+    with pytest.raises(RuntimeError, match=r"`scipy.ndimage.rotate`: .*`reshape=False`"):
+        tg.vmap(lambda angle: f(angle, True))(np.array([10.0, 20.0]))
+
+
+def test_windows_of_nothing_are_refused():
+    t, lib = tg.tensor(X), tg.scipy.ndimage
+    for wrong in (
+        lambda: lib.median_filter(t), lambda: lib.rank_filter(t, 9, 3),
+        lambda: lib.percentile_filter(t, 101, 3), lambda: lib.median_filter(t, footprint=[1, 0]),
+        lambda: lib.maximum_filter(t, footprint=np.zeros((2, 2))),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=r"`scipy\.ndimage\."):
+            wrong()
+    for wrong in (
+        lambda: lib.median_filter(t, 3, origin=2), lambda: lib.rotate(t, 3.0, (1, 1)),
+        lambda: lib.affine_transform(t, np.eye(4)),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"`scipy\.ndimage\."):
+            wrong()
 
 
 def test_a_width_has_a_derivative():
