@@ -227,7 +227,7 @@ def source_files() -> dict[Path, str]:
 
 def files() -> dict[Path, str]:
     """What stands in each file that is written."""
-    said = re.sub(r"(rules, )\d+( operations)", rf"\g<1>{count()}\2", README.read_text("utf-8"))
+    said = re.sub(r"(There are )\d+( operations)", rf"\g<1>{count()}\2", README.read_text("utf-8"))
     return source_files() | {OPERATIONS: operations(), README: said}
 
 

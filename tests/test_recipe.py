@@ -65,7 +65,7 @@ def late_rows():
     kernels.learn()
     yield
     kernels.addresses.reshape(-1, CAPACITY, PER_OP)[:, count:] = 0
-    kernels._known = count
+    kernels.known[0] = count
     while len(by_code) > count:
         name = by_code.pop().name
         Tape.op_names.pop()

@@ -30,7 +30,7 @@ class _Mode:
         _set(*self._state)
 
     def __exit__(self, *exception: object) -> None:
-        tape = current.tape  # what follows calls nothing: see `transforms.arguments.restoring`
+        tape = current.tape  # what follows calls nothing: see `call_arguments.restoring`
         tape.enabled, tape.inference = self._before[-1]
         tape.mode = tape.careful if tape.enabled else MODE_OFF
         del self._before[-1]

@@ -101,7 +101,7 @@ class Workspace:
         frame[SweepFrame.need_at], frame[SweepFrame.leaf_need] = others
         frame[SweepFrame.capacity] = count
 
-    def _ready(self, tape: Tape, count: int) -> None:
+    def _ready(self, count: int) -> None:
         """Prepare buffers for a sweep over so many records and leaves."""
         kernel_table.learn()
         if count > self.frame[SweepFrame.capacity]:
@@ -113,7 +113,7 @@ class Workspace:
     def begin(self, tape: Tape, low: int, top: int) -> None:
         """Set the frame up for the records low..top, and for every leaf that they reach."""
         leaves = len(tape.leaves)
-        self._ready(tape, leaves - low + top + 1)
+        self._ready(leaves - low + top + 1)
         self.note(tape, leaves, low, top)
         _begin(
             self.frame, 0, START, tape.address, *self._lists(tape), shapes.address,
@@ -140,7 +140,7 @@ class Workspace:
         sweep alone could not have finished.
         """
         leaves = len(tape.leaves)
-        self._ready(tape, leaves + tape.used - low)
+        self._ready(leaves + tape.used - low)
         tables = shapes.sizes, strides.table  # growing replaces them: hold these
         _begin_one_leaf(
             self.frame, 0, ONE_LEAF, tape.address, *self._lists(tape), shapes.address,

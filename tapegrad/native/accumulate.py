@@ -113,7 +113,7 @@ def new_gradient(frame, leaf, cell):
 
 
 @typed
-def new_reference(frame, obj):
+def new_reference(obj):
     """A new reference to a constant."""
     incref(obj)
     return obj
@@ -204,7 +204,7 @@ def deliver(frame, cells, leaves, codes, count):
     `leaves` is where the leaves stand, one after the other.
     """
     if not are_plain(frame, cells, leaves, codes, count):
-        return new_reference(frame, frame.false)
+        return new_reference(frame.false)
     found = new_gradients(frame, cells, leaves, codes, count)
     if found == 0 or codes != 0:
         return found
@@ -215,7 +215,7 @@ def deliver(frame, cells, leaves, codes, count):
     decref(frame, found)
     if not done:
         return 0
-    return new_reference(frame, (frame.none if agreed else frame.false))
+    return new_reference(frame.none if agreed else frame.false)
 
 
 def accumulate(frame_at, cells, leaves, codes, count):

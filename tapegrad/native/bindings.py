@@ -171,7 +171,7 @@ def by_what(op: Op, scalars: int, dtype: str = "f8") -> int:
 
 
 def by_what_in_place(op: Op, scalars: int, dtype: str) -> int:
-    """The same of `parallel.forward_into`."""
+    """The same of `large_elementwise.forward_into`."""
     if not all(isinstance(formula, Formula) for formula in op.formulas):
         return BY_PYTHON
     if dtype in op.loop:

@@ -52,7 +52,7 @@ from tapegrad.tape.tape import BROADCAST, CODE_MASK, DTYPE_SHIFT, GENERAL, INPUT
 from tapegrad.tape.tape import SCALAR as AS_SCALAR
 
 COMPLEX = C16_TYPE << DTYPE_SHIFT
-TWO_THREADS = 1 << 17  # elements from which two may be at work: twice `parallel.SPLIT`
+TWO_THREADS = 1 << 17  # elements from which two may be at work: twice `large_elementwise.SPLIT`
 
 
 @typed

@@ -187,7 +187,7 @@ def recording_mode(frame, tape):
 
 @typed
 def bytes_of_element(frame, tape, size):
-    """`size` where elements are numbers (see `numpy_mode`), 0 where views; REFUSED: ask Python."""
+    """`size` where elements are numbers (see `numpy_semantics`), 0 where views; or REFUSED."""
     if size == 0 or i8(tape)[frame.tape_torchs] != frame.false:
         return 0
     if i8(tape)[frame.tape_depth] != frame.zero:

@@ -146,7 +146,7 @@ def rotate(
     from order 1 on.
 
     >>> import tapegrad as tg
-    >>> tg.scipy.ndimage.rotate(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), 90)
+    >>> tg.scipy.ndimage.rotate(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), 90, order=1)
     tensor([[2., 4.],
             [1., 3.]])
     """

@@ -189,7 +189,7 @@ class Tape(Records):
         self.transform_start = 0  # the position at which the outermost of these began
         self.saved: Any = None  # `versions.SavedStorages` of it
         self.element: Any = None  # the `View` of all elements that are numbers of their own
-        self.torchs = False  # PyTorch's rules hold within transforms, too: see `numpy_mode`
+        self.torchs = False  # PyTorch's rules hold within transforms, too: see `numpy_semantics`
         self.escaped: dict[int, str] = {}  # positions that outlived their transform, and its name
         self.enabled = True
         self.inference = False

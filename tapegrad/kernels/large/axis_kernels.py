@@ -1,9 +1,9 @@
 """Loops over one row of n elements that no rule says: plain sums, scans, copies, indexing.
 
-Each takes n and up to seven addresses or counts; `table.loop` compiles it for the type in question
-and `parallel.launch` calls it for every row.  A sum is kept in partial sums, so that LLVM computes
-it in vectors; these join the sum of a block, which joins that of a group of blocks: few additions
-stand between an element and the total, as in a pairwise sum.
+Each takes n and up to seven addresses or counts; `kernel_table.loop` compiles it for the type in
+question and `large_elementwise.launch` calls it for every row.  A sum is kept in partial sums, so
+that LLVM computes it in vectors; these join the sum of a block, which joins that of a group of
+blocks: few additions stand between an element and the total, as in a pairwise sum.
 """
 
 from numba import float64 as T

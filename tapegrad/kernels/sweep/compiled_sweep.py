@@ -98,7 +98,7 @@ def at_places(frame, record, index, kind, k, n, g, out):
 
 
 @typed
-def spread(frame, record, g, out, fresh, n, mean):
+def spread(record, g, out, fresh, n, mean):
     """The transpose of a sum: each result's adjoint goes to every element it was made from."""
     word = record[WORD]
     total = record[AUX]
@@ -213,7 +213,7 @@ def contribute(frame, record, index, kind, k, g, n):
         nbytes = size * itemsize if fresh else 0
         call8(kernel, address(frame), index, kind, k, g, out, nbytes, n)
     elif kind == KIND_SUM or kind == KIND_MEAN:
-        spread(frame, record, g, out, fresh, n, kind == KIND_MEAN)
+        spread(record, g, out, fresh, n, kind == KIND_MEAN)
     else:
         is_f4 = itemsize == 4
         if kind == KIND_MATMUL and factor(frame, record, index, k, g, out, fresh, is_f4, 1):
