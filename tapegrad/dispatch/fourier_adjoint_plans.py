@@ -53,9 +53,10 @@ def adjoint(op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> int
         if len(_adjoints) >= PLANNED:
             return 0
         try:
-            _adjoints[key] = _planned(op, x, y, params)
+            made = _planned(op, x, y, params)
         except NotCompiled:
             return 0
+        _adjoints.setdefault(key, made)  # a record of another thread's may name what is there
     found = _adjoints[key]
     return 0 if found is None else address(found[0])
 

@@ -6,6 +6,7 @@ copies in C order.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,7 @@ def flat_index(key: Any, x: Tensor) -> tuple[tuple[int, ...], Tensor] | None:
         mask = key._a
         if mask.ndim < 2 or mask.dtype.char != "?" or mask.shape != a.shape[: mask.ndim]:
             return None
-        return (-1, *a.shape[mask.ndim :]), wrap(mask.ravel().nonzero()[0])
+        return (mask.size, *a.shape[mask.ndim :]), wrap(mask.ravel().nonzero()[0])
     if type(key) is not tuple or len(key) < 2 or len(key) > a.ndim or not a.size:
         return None
     arrays = [part._a if type(part) is Tensor else part for part in key]
@@ -176,7 +177,7 @@ def flat_index(key: Any, x: Tensor) -> tuple[tuple[int, ...], Tensor] | None:
         flat = np.ravel_multi_index(arrays, a.shape[: len(arrays)])
     except ValueError:  # some count from the end, or name no place
         return None
-    return (-1, *a.shape[len(arrays) :]), wrap(flat)
+    return (prod(a.shape[: len(arrays)]), *a.shape[len(arrays) :]), wrap(flat)
 
 
 def chosen(x: Tensor, index: Tensor, dim: int) -> Tensor:

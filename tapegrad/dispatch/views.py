@@ -75,6 +75,7 @@ class MultiViewRequest(NamedTuple):
     key: Hashable
     indices: Callable[[], list[Any]]
     arrays: Callable[[np.ndarray], list[np.ndarray]] | None = None
+    together: bool = True
 
 
 ViewFn = Callable[..., Tensor | ViewRequest | MultiViewRequest]
@@ -300,8 +301,9 @@ def make_views(
     key: Hashable,
     indices: Callable[[], list[Any]],
     arrays: Callable[[np.ndarray], list[np.ndarray]] | None = None,
+    together: bool = True,
 ) -> tuple[Tensor, ...]:
-    """The views of one call, marked as such: none may be changed in place alone.
+    """The views of one call; of those that stay `together` none may be changed in place alone.
 
     The indices follow from `key` and the array's shape; `arrays` makes the same arrays faster.
     """
@@ -315,7 +317,7 @@ def make_views(
         found = [make_view(getitem, x, {"index": index}, a[index]) for index in indices()]
         for t in found:
             if type(t._home) is View:
-                t._home.several = True
+                t._home.several |= together
         return tuple(found)
     multi = multi_view_plan(a, key, indices)
     views = [a[index] for index in multi.indices] if arrays is None else arrays(a)
@@ -331,7 +333,7 @@ def make_views(
         view.chain = plan.step
         view.tape = tape
         view.stamp = p
-        view.several = True
+        view.several = together
         view.frozen = ""
         found.append(t)
     return tuple(found)

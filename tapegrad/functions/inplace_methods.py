@@ -20,7 +20,7 @@ from tapegrad.functions import indexing, masking, rounding, shapes
 from tapegrad.functions.arguments import Indices, Operand, as_input, holds_tensor, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
 from tapegrad.functions.joining import stacked
-from tapegrad.functions.masked_elements import MaskedElements, merged, unknown_mask
+from tapegrad.functions.masked_elements import MaskedElements, merged, spread, unknown_mask
 from tapegrad.functions.method_decorators import method
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
@@ -263,7 +263,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         if isinstance(value, MaskedElements) or np.ndim(value):
             copy_(self, merged(self, key, value))
         else:
-            masked_fill_(self, key, value)
+            masked_fill_(self, spread(key, self), value)
         return
     if type(key) is Tensor:
         key = indexing.places_of(key, self)

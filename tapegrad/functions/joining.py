@@ -272,11 +272,10 @@ def _one_type(parts: list[Tensor]) -> list[Tensor]:
     return [x if x._a.dtype == kind else run(s.to, (x,), {"dtype": kind}) for x in parts]
 
 
-def _pieces(x: Tensor, d: int, edges: list[int]) -> MultiViewRequest:
+def _pieces(x: Tensor, d: int, edges: list[int], together: bool = True) -> MultiViewRequest:
     before = (slice(None),) * d
-    return MultiViewRequest(
-        x, (d, *edges), lambda: [(*before, slice(a, b)) for a, b in pairwise(edges)]
-    )
+    indices = lambda: [(*before, slice(a, b)) for a, b in pairwise(edges)]
+    return MultiViewRequest(x, (d, *edges), indices, together=together)
 
 
 def _given(name: str, argument: str, other: Any) -> Any:
@@ -436,12 +435,13 @@ def tensor_split(
         if k < 1:
             raise RuntimeError(f"`tensor_split` needs a positive number of pieces, got {k}")
         size, more = divmod(n, k)  # the first so many pieces have one more
-        return _pieces(x, d, [i * size + min(i, more) for i in range(k + 1)])
+        edges = [i * size + min(i, more) for i in range(k + 1)]
+        return _pieces(x, d, edges, together=False)
     inner = [min(max(int(i) + n if i < 0 else int(i), 0), n) for i in indices_or_sections]
     starts, stops = [0, *inner], [*inner, n]
     before = (slice(None),) * d
     places = [(*before, slice(a, max(a, b))) for a, b in zip(starts, stops, strict=True)]
-    return MultiViewRequest(x, ("tensor_split", d, *inner), lambda: places)
+    return MultiViewRequest(x, ("tensor_split", d, *inner), lambda: places, together=False)
 
 
 @axis_view_method

@@ -18,6 +18,7 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import div, where
 from tapegrad.functions.reductions import sum as sum_
+from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.shape import clone, reshape, to
 from tapegrad.tensor import Tensor
 
@@ -43,7 +44,7 @@ class MaskedElements(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None)
-        if method != "__call__" or kwargs:
+        if method != "__call__" or kwargs or ufunc.signature is not None:  # a product of matrices
             self.refuse(f"`{ufunc.__name__}`")
         found = self._elementwise(ufunc, args, ufunc.__name__)
         if out is None:
@@ -62,14 +63,17 @@ class MaskedElements(NDArrayOperatorsMixin):
         return self
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        added = func in (np.sum, np.mean) and len(args) == 1
-        if kwargs or not (added or func in (np.where, np.clip)):
-            self.refuse(f"`{func.__name__}`")
         name = func.__name__
-        return getattr(self, name)() if added else self._elementwise(func, args, name)
+        if func in (np.sum, np.mean):
+            return getattr(MaskedElements, name)(*args, **kwargs)
+        if kwargs or func not in (np.where, np.clip):
+            self.refuse(f"`{name}`")
+        return self._elementwise(func, args, name)
 
     def elementwise_op(self, op: Any, args: Any) -> MaskedElements:
         """An operation of which these are an operand."""
+        if op.kind is not ELEMENTWISE:
+            self.refuse(f"`{op.name}`")
         return self._elementwise(op.entry_point, args, op.name)
 
     def _elementwise(self, function: Any, args: Any, name: str) -> MaskedElements:
@@ -91,14 +95,17 @@ class MaskedElements(NDArrayOperatorsMixin):
         own: Any = self.mask
         return bool(own.same_values(mask))
 
-    def sum(self) -> Tensor:
-        """The sum of all elements."""
-        return sum_(where(_spread(self.mask, self.whole), self.whole, 0))
+    def sum(self, axis: Any = None, **kwargs: Any) -> Tensor:
+        """The sum of all elements, or of all that the mask chooses along the first axis."""
+        if kwargs or axis not in (None, 0):
+            self.refuse(f"a sum with { ({'axis': axis} | kwargs) }")
+        chosen = where(spread(self.mask, self.whole), self.whole, 0)
+        return sum_(chosen, None if axis is None else tuple(range(self.mask._a.ndim)))
 
-    def mean(self) -> Tensor:
-        """The mean of all elements; NaN of none."""
+    def mean(self, axis: Any = None, **kwargs: Any) -> Tensor:
+        """The mean of all elements, or along the first axis; NaN of none."""
         each = self.whole._a.size // self.mask._a.size if self.mask._a.size else 0
-        return div(self.sum(), sum_(self.mask) * each)
+        return div(self.sum(axis, **kwargs), sum_(self.mask) * (each if axis is None else 1))
 
     def refuse(self, what: str) -> NoReturn:
         """Say why something needs to know how many elements there are."""
@@ -139,10 +146,11 @@ def merged(target: Tensor, key: Tensor, value: Any) -> Tensor:
         value = value.whole
     elif np.ndim(value) > target._a.ndim - key._a.ndim:
         choose(target, key).refuse(f"`x[mask] = values` of shape {np.shape(value)}")
-    return where(_spread(key, target), as_input(value, "x[mask] = value"), target)
+    shown = np.asarray(value) if isinstance(value, (list, tuple)) else value
+    return where(spread(key, target), as_input(shown, "x[mask] = value"), target)
 
 
-def _spread(mask: Tensor, x: Tensor) -> Tensor:
+def spread(mask: Tensor, x: Tensor) -> Tensor:
     """A mask over the first dimensions of a Tensor, with dimensions of one element for the rest."""
     shape = mask._a.shape + (1,) * (x._a.ndim - mask._a.ndim)
     found: Tensor = run(reshape, (mask,), {"shape": shape})

@@ -12,10 +12,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tapegrad.base.locks import lock
 
-@cache
+_loading = lock()
+
+
 def capsules(module: str) -> dict[str, tuple[bytes, int]]:
     """For each function that a Cython module exports its C signature and its address."""
+    with _loading:  # twice they cannot be loaded
+        return _capsules(module)
+
+
+@cache
+def _capsules(module: str) -> dict[str, tuple[bytes, int]]:
     api = ctypes.pythonapi
     title = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(

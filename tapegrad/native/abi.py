@@ -283,10 +283,13 @@ class ViewKey(WordStruct):
 KEY_WORDS = 96  # at most
 
 
+TOGETHER = 2
+
+
 class ViewCall(WordStruct):
     """What a call makes; a `ViewRecord` for each view follows."""
 
-    several: int  # whether the views are made together
+    several: int  # a tuple of views; TOGETHER: of which none may be changed in place alone
     count: int  # 0: the function in Python takes these calls
     itemsize: int  # in bytes, of an element that is a number where NumPy's rules hold, or 0
 

@@ -18,6 +18,7 @@ from tapegrad.dispatch.views import (
     view_plan,
 )
 from tapegrad.native.abi import (
+    TOGETHER,
     VIEW_LINES,
     CachedViews,
     ViewCall,
@@ -62,7 +63,9 @@ class ViewCache:
         line, *words = key.tolist()
         element = a.itemsize if isinstance(made, ViewRequest) and made.element else 0
         row = ViewKey.words(count=len(words)) + words
-        several = isinstance(made, MultiViewRequest)
+        several = 0
+        if isinstance(made, MultiViewRequest):
+            several = TOGETHER if made.together else 1
         row += ViewCall.words(several=several, count=len(views), itemsize=element)
         for plan, r in views:
             start = address(r) - address(a) if r.size else 0

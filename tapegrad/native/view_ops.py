@@ -3,6 +3,7 @@
 from tapegrad.kernels.memory import address, call1, call2, call3, i4, i8, room_i8
 from tapegrad.native.abi import (
     KEY_WORDS,
+    TOGETHER,
     CachedViews,
     Operand,
     ViewCall,
@@ -96,7 +97,7 @@ def append_view(frame, tape, tensor, obj, position, mode, record_at, entry, toke
 
 
 @typed
-def new_view(frame, tape, obj, whole, position, mode, several, record_at, plan_at):
+def new_view(frame, tape, obj, whole, position, mode, bound, record_at, plan_at):
     """The Tensor of a view; 0 with an exception set, or REFUSED."""
     plan = i8(plan_at + ITEMS * 8)
     token, done = hold_next(frame, tape), 0
@@ -110,7 +111,7 @@ def new_view(frame, tape, obj, whole, position, mode, several, record_at, plan_a
         home = i8(obj)[frame.t_home]
         parent = home if home != tape and home != frame.none else 0
         together = frame.false if parent == 0 else i8(parent)[frame.v_several]
-        set_slot(frame, view, frame.v_several, frame.true if several else together)
+        set_slot(frame, view, frame.v_several, frame.true if bound else together)
         if set_base(frame, tape, view, obj, parent, position, mode, address(plan)) != 0:
             array = view_array(frame, whole, record_at)
             if array != 0:
@@ -154,7 +155,7 @@ def new_element(frame, tape, obj, whole, position, mode, size, record_at, plan_a
 
 
 @typed
-def new_views(frame, tape, obj, whole, position, mode, count, record_at, plans_at):
+def new_views(frame, tape, obj, whole, position, mode, bound, count, record_at, plans_at):
     """The Tensors of several views, as a tuple; 0 with an exception set, or REFUSED."""
     room = int_value(frame, i8(tape)[frame.tape_capacity]) - int_value(
         frame, i8(tape)[frame.tape_used]
@@ -166,7 +167,7 @@ def new_views(frame, tape, obj, whole, position, mode, count, record_at, plans_a
         return 0
     for k in range(count):
         plan_at = i8(plans_at)[k]
-        tensor = new_view(frame, tape, obj, whole, position, mode, 1, record_at, plan_at)
+        tensor = new_view(frame, tape, obj, whole, position, mode, bound, record_at, plan_at)
         if tensor == 0 or tensor == REFUSED:
             decref(frame, found)
             return tensor
@@ -216,7 +217,10 @@ def cached_view(frame, tape, obj, line):
     incref(held)
     incref(whole)
     if several:
-        found = new_views(frame, tape, obj, whole, position, mode, count, record_at, plans_at)
+        bound = 1 if several == TOGETHER else 0
+        found = new_views(
+            frame, tape, obj, whole, position, mode, bound, count, record_at, plans_at
+        )
     else:
         plan_at = i8(plans_at)[0]
         if element:

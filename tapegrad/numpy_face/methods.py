@@ -301,9 +301,11 @@ def _sort(self: Tensor, axis: int = -1, kind: Any = None, order: Any = None, **m
     copy_(self, np.sort(self, axis, kind, order, **more))
 
 
-def take(self: Tensor, index: Indices, axis: int | None = None) -> Tensor:
+def take(self: Tensor, index: Indices, axis: int | None = None, **how: Any) -> Tensor:
     """Elements by their place in the flattened Tensor, or along an axis."""
-    return indexing.take(self, index) if axis is None else _np(np.take, self, index, axis)
+    if axis is None and not how:
+        return indexing.take(self, index)
+    return _np(np.take, self, index, axis, **how)
 
 
 cumsum, cumprod = _scan_method(r.cumsum), _scan_method(scans.cumprod)

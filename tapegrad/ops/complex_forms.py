@@ -221,6 +221,15 @@ def _less(a: Pair, b: Pair) -> Pair:
     return Pair(a.re - b.re, a.im - b.im)
 
 
+def _lerp(a: Pair, b: Pair, c: Pair) -> Pair:
+    """From the nearer end."""
+    whole, rest = _less(b, a), _less(Pair(1.0, None), c)
+    near, far = _plus(a, _times(c, whole)), _less(b, _times(whole, rest))
+    first = o.gt(0.5, abs(c.re) if c.im is None else _abs(c))
+    im = None if near.im is None else o.where(first, near.im, far.im)
+    return Pair(o.where(first, near.re, far.re), im)
+
+
 def _abs(z: Pair) -> Any:
     return o.hypot(z.re, z.im)
 
@@ -361,7 +370,7 @@ FORMS: dict[str, Form] = {
     "silu": lambda z: _times(z, _sigmoid(z)),
     "addcmul": lambda a, b, c: _plus(a, _times(b, c)),
     "addcdiv": lambda a, b, c: _plus(a, _div(b, c)),
-    "lerp": lambda a, b, c: _plus(a, _times(c, _less(b, a))),
+    "lerp": _lerp,
     "sin": _sin, "cos": _cos, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh,
     "ne": lambda a, b: o.maximum(o.ne(a.re, b.re), o.ne(a.im, b.im)),
     "eq": lambda a, b: o.mul(o.eq(a.re, b.re), o.eq(a.im, b.im)),

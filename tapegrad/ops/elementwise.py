@@ -587,7 +587,9 @@ squared_difference = elementwise(
     scalar="({0} - {1}) * ({0} - {1})", kinds="fi", ordered=True, loop="f8 f4",
 )
 lerp = elementwise("lerp",
-    lambda a, b, c: np.asarray(a + c * (b - a)),
-    a=lambda c: 1 - c, b=lambda c: c, c=lambda a, b: b - a,
-                   complex=ANALYTIC, scalar="{0} + {2} * ({1} - {0})", kinds="fi", loop="f8 f4")
+    # From the nearer end, which is met exactly.
+    lambda a, b, c: np.where(np.abs(c) < 0.5, a + c * (b - a), b - (b - a) * (1 - c)),
+    a=lambda c: 1 - c, b=lambda c: c, c=lambda a, b: b - a, complex=ANALYTIC,
+    scalar="select(abs({2}) < T(0.5), {0} + {2} * ({1} - {0}), {1} - ({1} - {0}) * (one - {2}))",
+    kinds="fi", loop="f8 f4")
 # fmt: on

@@ -191,5 +191,22 @@ class Problem:
 
 
 def is_recorded(fun: Callable[..., Any], t0: Any, y0: Any, *others: Any) -> bool:
-    """Whether Tensors take part in a problem, if only in what its function reads."""
-    return among((t0, y0, *others)) or among(fun(t0, np.array(y0)))
+    """Whether Tensors take part in a problem, if only in what its function reads.
+
+    Some functions write their result into an array like the state, where numbers alone would lose
+    the history of what they were computed from: these are shown a Tensor.
+    """
+    if among((t0, y0, *others)):
+        return True
+    try:
+        found = fun(t0, tensor(np.array(y0)))
+    except Exception:  # it takes arrays alone
+        found = None
+    return _has_history(found) or among(fun(t0, np.array(y0)))
+
+
+def _has_history(found: Any) -> bool:
+    """Whether something is computed from more than arrays."""
+    if isinstance(found, (tuple, list)):
+        return any(map(_has_history, found))
+    return isinstance(found, Tensor) and (type(found) is not Tensor or found.requires_grad)

@@ -42,8 +42,8 @@ _MESSAGES = {
 }
 
 __all__ = [
-    "cumulative_simpson", "cumulative_trapezoid", "odeint", "quad", "romb", "simpson", "solve_ivp",
-    "trapezoid",
+    "cumulative_simpson", "cumulative_trapezoid", "dblquad", "nquad", "odeint", "quad", "romb",
+    "simpson", "solve_ivp", "tplquad", "trapezoid",
 ]  # fmt: skip
 
 
@@ -198,6 +198,107 @@ def quad(
     return found, error
 
 
+def nquad(
+    func: _Callable[..., _Any], ranges: _Any, args: _Any = None, opts: _Any = None,
+    full_output: bool = False,
+) -> _Any:  # fmt: skip
+    """The integral over several variables, the first of which is the innermost, and its error.
+
+    A range is a pair, or a function of the variables after its own.  It is differentiable in what
+    `quad` is; the error is that of the outermost integral.
+
+    >>> import tapegrad as tg
+    >>> volume = lambda h: tg.scipy.integrate.nquad(lambda x, y: h - x, [lambda y: (0, y), (0, 1)])
+    >>> round(tg.grad(lambda h: volume(h)[0])(2.0), 6)
+    0.5
+    """
+    given = tuple(args) if isinstance(args, (tuple, list)) else () if args is None else (args,)
+    shared: _Any = opts or {}
+    each = list(opts) if isinstance(opts, (list, tuple)) else [shared] * len(ranges)
+    if full_output or not _any_recorded(func, ranges, given):
+        return _theirs("scipy.integrate", "nquad")(func, ranges, args, opts, full_output)
+
+    def over(k: int, outer: tuple[_Any, ...]) -> tuple[_Any, _Any]:
+        """The integral over the variables 0..k at the others."""
+        a, b = _range_at(ranges[k], outer, given)
+        how = each[k](*outer, *given) if callable(each[k]) else each[k]
+        if k == 0:
+            return quad(lambda x: func(x, *outer, *given), a, b, **how)
+        return quad(lambda x: over(k - 1, (x, *outer))[0], a, b, **how)
+
+    return over(len(ranges) - 1, ())
+
+
+def _range_at(ends: _Any, outer: tuple[_Any, ...], given: tuple[_Any, ...]) -> tuple[_Any, _Any]:
+    a, b = ends(*outer, *given) if callable(ends) else ends
+    return a, b
+
+
+def _inside(a: float, b: float) -> float:
+    """A number between two, which may be infinite."""
+    seen: list[float] = []
+
+    def note(x: float) -> float:
+        seen.append(x)
+        return x
+
+    _on_the_unit_interval(note, a, b)(0.5)
+    return seen[0]
+
+
+def _any_recorded(func: _Callable[..., _Any], ranges: _Any, given: tuple[_Any, ...]) -> bool:
+    """Whether Tensors take part in an integral: in its ranges, or in values of its function."""
+    point: tuple[_Any, ...] = ()
+    for ends in reversed(ranges):
+        a, b = _range_at(ends, point, given)
+        if _among((a, b)):
+            return True
+        point = (_inside(a, b), *point)
+    return _among((given, func(*point, *given)))
+
+
+def dblquad(
+    func: _Callable[..., _Any], a: _Any, b: _Any, gfun: _Any, hfun: _Any, args: _Any = (),
+    epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
+) -> _Any:  # fmt: skip
+    """The integral of ``func(y, x)`` for x from `a` to `b` and y from ``gfun(x)`` to ``hfun(x)``.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> area = lambda r: tg.scipy.integrate.dblquad(lambda y, x: 1.0, 0, r, 0, lambda x: r - x)[0]
+    >>> round(tg.grad(area)(3.0), 6)
+    3.0
+    """
+    return _in_order(func, [(gfun, hfun), (a, b)], args, epsabs, epsrel)
+
+
+def tplquad(
+    func: _Callable[..., _Any], a: _Any, b: _Any, gfun: _Any, hfun: _Any, qfun: _Any, rfun: _Any,
+    args: _Any = (), epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
+) -> _Any:  # fmt: skip
+    """The integral of ``func(z, y, x)``, of which z goes from ``qfun(x, y)`` to ``rfun(x, y)``.
+
+    >>> import tapegrad as tg
+    >>> volume = lambda r: tg.scipy.integrate.tplquad(lambda z, y, x: r * z, 0, 1, 0, 1, 0, 1)[0]
+    >>> round(tg.grad(volume)(3.0), 6)
+    0.5
+    """
+    return _in_order(func, [(qfun, rfun), (gfun, hfun), (a, b)], args, epsabs, epsrel)
+
+
+def _in_order(
+    func: _Callable[..., _Any], ends: list[_Any], args: _Any, epsabs: float, epsrel: float
+) -> _Any:
+    """An integral of which functions that give an end take the outermost variable first."""
+
+    def range_of(k: int) -> _Callable[..., tuple[_Any, ...]]:
+        return lambda *outer: tuple(
+            end(*outer[: len(ends) - 1 - k][::-1]) if callable(end) else end for end in ends[k]
+        )
+
+    ranges = [range_of(k) for k in range(len(ends))]
+    return nquad(func, ranges, args, {"epsabs": epsabs, "epsrel": epsrel})
+
+
 @_for_tensors("scipy.integrate")
 def trapezoid(y: _Any, x: _Any = None, dx: _Any = 1.0, axis: int = -1) -> _Any:
     """The integral of values at points, or at distances `dx`, by the trapezoidal rule.
@@ -276,13 +377,14 @@ def cumulative_simpson(
 
 
 @_for_tensors("scipy.integrate")
-def romb(y: _Any, dx: float = 1.0, axis: int = -1) -> _Any:
+def romb(y: _Any, dx: float = 1.0, axis: int = -1, show: bool = False) -> _Any:
     """The integral of 2**k + 1 values at equal distances by Romberg's rule.
 
     >>> import tapegrad as tg
     >>> tg.scipy.integrate.romb(tg.tensor([0.0, 1.0, 4.0]))
     tensor(2.6667)
     """
+    _refuse("romb", show=show)
     return _linear("romb", y, None, axis, dx=dx)
 
 

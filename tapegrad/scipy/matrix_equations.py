@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.functions.pure_callback import pure_callback
-from tapegrad.scipy.either import among, theirs
+from tapegrad.numpy_face.common import tensor
+from tapegrad.scipy.either import among, for_tensors, theirs
 from tapegrad.transforms.primitives import defjvp, defvjp, primitive
 
 
@@ -101,7 +102,7 @@ def _real(found: Any, name: str) -> Any:
     return found
 
 
-@primitive
+@for_tensors("scipy.linalg")
 def sqrtm(A: Any) -> Any:
     """The matrix whose square is `A`.
 
@@ -110,14 +111,19 @@ def sqrtm(A: Any) -> Any:
     >>> sqrtm(np.array([[4.0]]))
     array([[2.]])
     """
-    return _real(scipy_call(theirs("scipy.linalg", "sqrtm"), A), "sqrtm")
-
-
-defvjp(sqrtm, lambda y, A: lambda g: _adjoint(y, y, g))
-defjvp(sqrtm, lambda dA, y, A: solve_sylvester(y, y, dA))
+    return tensor(_root(A))
 
 
 @primitive
+def _root(A: Any) -> Any:
+    return _real(scipy_call(theirs("scipy.linalg", "sqrtm"), A), "sqrtm")
+
+
+defvjp(_root, lambda y, A: lambda g: _adjoint(y, y, g))
+defjvp(_root, lambda dA, y, A: solve_sylvester(y, y, dA))
+
+
+@for_tensors("scipy.linalg")
 def logm(A: Any) -> Any:
     """The matrix whose exponential is `A`.
 
@@ -126,14 +132,23 @@ def logm(A: Any) -> Any:
     >>> logm(np.eye(1))
     array([[0.]])
     """
-    return _real(scipy_call(_logarithm, A), "logm")
+    return tensor(_logarithm(A))
 
 
-def _logarithm(A: np.ndarray) -> Any:
-    """SciPy's, which estimates norms along random directions: the user's numbers stay the same."""
+@primitive
+def _logarithm(A: Any) -> Any:
+    return _real(scipy_call(_in_double_precision, A), "logm")
+
+
+def _in_double_precision(A: np.ndarray) -> Any:
+    """SciPy's logarithm, of which the imaginary part is rounding only with so many digits.
+
+    It estimates norms along random directions: the user's numbers stay the same.
+    """
     state = np.random.get_state()  # noqa: NPY002 - which SciPy draws from
     try:
-        return theirs("scipy.linalg", "logm")(A)
+        found = theirs("scipy.linalg", "logm")(A.astype(np.result_type(A, np.float64)))
+        return found if np.iscomplexobj(found) else found.astype(A.dtype)
     finally:
         np.random.set_state(state)  # noqa: NPY002
 
@@ -141,11 +156,11 @@ def _logarithm(A: np.ndarray) -> Any:
 def _slope(A: Any, E: Any) -> Any:
     """The derivative of the logarithm along `E`, which is a block of that of a larger matrix."""
     n = np.shape(A)[0]
-    return logm(np.block([[A, E], [np.zeros((n, n)), A]]))[:n, n:]
+    return _logarithm(np.block([[A, E], [np.zeros((n, n)), A]]))[:n, n:]
 
 
-defvjp(logm, lambda y, A: lambda g: _slope(A.T, g))
-defjvp(logm, lambda dA, y, A: _slope(A, dA))
+defvjp(_logarithm, lambda y, A: lambda g: _slope(A.T, g))
+defjvp(_logarithm, lambda dA, y, A: _slope(A, dA))
 
 
 def _rows_and_columns(lower: int, upper: int, size: int) -> tuple[Any, Any, Any]:
@@ -162,8 +177,11 @@ def _transposed(l_and_u: Any, ab: Any) -> tuple[tuple[int, int], Any]:
     return (upper, lower), ab[upper + column - row, row] * inside
 
 
-@primitive
-def solve_banded(l_and_u: Any, ab: Any, b: Any, **kwargs: Any) -> Any:
+@for_tensors("scipy.linalg")
+def solve_banded(
+    l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:  # fmt: skip
     """The solution x of ``a x = b`` with a matrix in banded form.
 
     >>> import numpy as np
@@ -171,7 +189,12 @@ def solve_banded(l_and_u: Any, ab: Any, b: Any, **kwargs: Any) -> Any:
     >>> solve_banded((0, 0), np.array([[2.0, 4.0]]), np.array([2.0, 2.0]))
     array([1. , 0.5])
     """
-    return scipy_call(partial(theirs("scipy.linalg", "solve_banded"), l_and_u, **kwargs), ab, b)
+    return tensor(_banded_solution(l_and_u, ab, b))
+
+
+@primitive
+def _banded_solution(l_and_u: Any, ab: Any, b: Any) -> Any:
+    return scipy_call(partial(theirs("scipy.linalg", "solve_banded"), l_and_u), ab, b)
 
 
 def _banded_product(l_and_u: Any, v: Any, x: Any) -> Any:
@@ -190,16 +213,21 @@ def _banded_matmul(l_and_u: Any, ab: Any, x: Any) -> Any:
     return np.sum((flipped if np.ndim(x) == 1 else flipped[:, :, None]) * x[row], axis=0)
 
 
+def _banded_adjoint(l_and_u: Any, ab: Any, g: Any) -> Any:
+    """The solution with the transpose."""
+    return _banded_solution(*_transposed(l_and_u, ab), g)
+
+
 defvjp(
-    solve_banded,
-    lambda x, lu, ab, b: lambda g: -_banded_product(lu, solve_banded(*_transposed(lu, ab), g), x),
-    lambda x, lu, ab, b: lambda g: solve_banded(*_transposed(lu, ab), g),
+    _banded_solution,
+    lambda x, lu, ab, b: lambda g: -_banded_product(lu, _banded_adjoint(lu, ab, g), x),
+    lambda x, lu, ab, b: lambda g: _banded_adjoint(lu, ab, g),
     argnums=(1, 2),
 )
 defjvp(
-    solve_banded,
-    lambda dab, x, lu, ab, b: solve_banded(lu, ab, -_banded_matmul(lu, dab, x)),
-    lambda db, x, lu, ab, b: solve_banded(lu, ab, db),
+    _banded_solution,
+    lambda dab, x, lu, ab, b: _banded_solution(lu, ab, -_banded_matmul(lu, dab, x)),
+    lambda db, x, lu, ab, b: _banded_solution(lu, ab, db),
     argnums=(1, 2),
 )
 

@@ -56,8 +56,10 @@ def _along(function: _Any, x: Tensor, axis: int | None) -> Tensor:
 
 
 @_for_tensors("scipy.special")
-def logsumexp(x: _Any, axis: _Any = None, b: _Any = None, keepdims: bool = False) -> _Any:
-    """The logarithm of the sum of exponentials, weighted by `b`.
+def logsumexp(
+    x: _Any, axis: _Any = None, b: _Any = None, keepdims: bool = False, return_sign: bool = False
+) -> _Any:
+    """The logarithm of the sum of exponentials, weighted by `b`; of its size, and its sign.
 
     >>> import numpy as np
     >>> from tapegrad.scipy.special import logsumexp
@@ -67,7 +69,10 @@ def logsumexp(x: _Any, axis: _Any = None, b: _Any = None, keepdims: bool = False
     top = _np.max(x.detach() if isinstance(x, Tensor) else x, axis=axis, keepdims=True)
     terms = _np.exp(x - top)
     total = _np.sum(terms if b is None else b * terms, axis=axis, keepdims=True)
-    found = _np.log(total) + top
+    found = _np.log(abs(total) if return_sign else total) + top
+    if return_sign:
+        both = found, _np.sign(total)
+        return both if keepdims else tuple(_np.squeeze(part, axis=axis) for part in both)
     return found if keepdims else _np.squeeze(found, axis=axis)
 
 

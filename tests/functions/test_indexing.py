@@ -249,3 +249,11 @@ def test_the_second_derivative_of_what_several_index_arrays_choose(rng):
     x = tg.tensor(rng.standard_normal((3, 4)), requires_grad=True)
     rows, cols = tg.tensor([0, 2, 2]), tg.tensor([1, 3, 3])
     assert tg.autograd.gradgradcheck(lambda x: x[rows, cols] ** 3, (x,))
+
+
+def test_masks_of_tensors_without_elements(tg):
+    x = tg.ones(2, 10, 0, requires_grad=True)
+    chosen = x[tg.ones(2, 10, dtype=tg.bool)]
+    assert chosen.shape == (20, 0)
+    chosen.sum().backward()
+    assert x.grad.shape == (2, 10, 0)

@@ -13,6 +13,8 @@ ALONE = {
     "unsafe_split": lambda t: t.unsafe_split(1),
     "unsafe_split of sizes": lambda t: t.unsafe_split_with_sizes((1, 1, 1)),
     "unsafe_chunk": lambda t: t.unsafe_chunk(3),
+    "tensor_split": lambda t: t.tensor_split(3),
+    "tensor_split at indices": lambda t: t.tensor_split((1, 2)),
 }
 
 

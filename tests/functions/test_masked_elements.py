@@ -37,6 +37,24 @@ def of_rows(x):
     return np.sum(y**3) + np.mean(y[m])
 
 
+def rows_of_one_number(x):
+    """Square, so that a mask over columns would be taken as well."""
+    y = np.stack([x[:2], x[2:4]]) * 1.0
+    y[y[:, 0] > 0] = x[5]
+    z = x.reshape(1, 2, 3) * np.ones((2, 1, 1))
+    z[z[:, :, 0] > 1] = 7.0
+    z[z[0, 0, 0] > z[:, 0, 1]] = [1.0, 2.0, 3.0]
+    return np.sum(y**2) + np.sum(z**3)
+
+
+def along_the_first_axis(x):
+    y = x.reshape(3, 2)
+    m = y[:, 0] > 0
+    z = y.reshape(3, 1, 2)
+    total = np.sum(np.sin(y[m]), axis=0) * y[m].sum(0) + z[m].mean(axis=0)
+    return np.sum(total * np.mean(y[~m], axis=0))
+
+
 def a_copy(x):
     y = x * 2.0
     m = y > 0
@@ -61,6 +79,8 @@ def masks_without_a_name(x):
 
 
 PROGRAMS = [
+    rows_of_one_number,
+    along_the_first_axis,
     masks_without_a_name,
     changed_in_place,
     computed_with_each,
@@ -134,6 +154,11 @@ REFUSED = [
     lambda x: np.sort(x[x > 0]),
     lambda x: x[x > 0].max(),
     lambda x: np.add.reduce(x[x > 0]),
+    lambda x: x[x > 0] @ x[x > 0],
+    lambda x: np.vecdot(x[x > 0], x[x > 0]),
+    lambda x: x[x > 0] @ np.eye(6),
+    lambda x: np.sum(x[x > 0], keepdims=True),
+    lambda x: np.outer(x, x)[x > 0].sum(axis=1),
     lambda x: np.asarray(x[x > 0]),
 ]
 

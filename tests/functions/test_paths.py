@@ -65,11 +65,11 @@ def general(monkeypatch):
         t = dispatch.run(op, (x,), params)
         return views.separate(t, current.tape) if element and numpys() else t
 
-    def make_views(x, key, indices, arrays=None):
+    def make_views(x, key, indices, arrays=None, together=True):
         found = tuple(dispatch.run(getitem, (x,), {"index": index}) for index in indices())
         for part in found:
             if isinstance(part._home, View):
-                part._home.several = True
+                part._home.several |= together
         return found
 
     monkeypatch.setattr(native_calls, "view", views.viewed)

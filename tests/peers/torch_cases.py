@@ -122,6 +122,8 @@ case(lambda t, a, b, c: t.addcdiv(a, b, c), M, R, positive(2, 1))
 case(lambda t, a, b, c: a.addcdiv(b, c, value=0.5), M, M, positive(2, 3))
 case(lambda t, a, b, c: t.lerp(a, b, c), M, M, M)
 case(lambda t, a, b: a.lerp(b, 0.25), M, M)
+case(lambda t, a, b: t.lerp(1e12 * a, b, 0.9), M, M)
+case(lambda t, a, b: t.lerp(1e20 * a, b, 1.0), M, M)
 for name in "eq ne lt le gt ge".split():
     exec(f"case(lambda t, a, b: (t.{name}(a, b), a.{name}(1)), M, R)")
 case(lambda t, a, b: (a == b, a != b, a < b, a <= b, a > b, a >= b, a.greater(b), a.less(b)), M, R)

@@ -297,3 +297,55 @@ def test_values_at_points(axis):
         same("integrate", lambda lib, y, n=name: getattr(lib, n)(y, axis=axis, initial=0), y)
     same("integrate", lambda lib, y: lib.romb(y, 0.5, axis), y)
     same("integrate", lambda lib, y, x: lib.trapezoid(y, x, axis=axis), y, x)
+
+
+def test_a_function_that_writes_into_an_array_like_the_state():
+    def slopes(a):
+        def fun(t, y):
+            d = np.zeros_like(y)
+            d[0] = -a * y[0]
+            return d
+
+        return fun
+
+    def last(a):
+        how = {"t_eval": [1.0], "rtol": 1e-10, "atol": 1e-12}
+        return tg.scipy.integrate.solve_ivp(slopes(a), (0, 1), [1.0], **how).y[0, -1]
+
+    step = (last(0.7 + 1e-6) - last(0.7 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(tg.grad(last)(0.7), step, rtol=1e-6)
+    np.testing.assert_allclose(tg.jit(tg.grad(last))(0.7), step, rtol=1e-6)
+    a = tg.tensor(0.7, requires_grad=True)
+    last(a).backward()
+    np.testing.assert_allclose(a.grad, step, rtol=1e-6)
+
+
+SEVERAL = {
+    "dblquad": lambda lib, a: lib.dblquad(
+        lambda y, x: a * x * y + np.sin(a * y), 0, 1, lambda x: 0.1 * x, lambda x: x * a
+    ),
+    "dblquad to infinity": lambda lib, a: lib.dblquad(
+        lambda y, x, k: k * np.exp(-a * x - k * y), 0, np.inf, 0, np.inf, (2.0,)
+    ),
+    "tplquad": lambda lib, a: lib.tplquad(
+        lambda z, y, x: a * x + y * z, 0, 1, 0, lambda x: x, lambda x, y: y, lambda x, y: a + x
+    ),
+    "nquad": lambda lib, a: lib.nquad(
+        lambda x, y, k: np.cos(a * x) * y * k, [lambda y, k: (0, a * y), (1, 2)], (3.0,),
+        [{"epsabs": 1e-9}, {}],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_integrals_over_several_variables(name):
+    ours = lambda a: SEVERAL[name](tg.scipy.integrate, a)[0]
+    theirs = lambda a: SEVERAL[name](scipy.integrate, a)[0]
+    a = tg.tensor(1.3, requires_grad=True)
+    found = ours(a)
+    np.testing.assert_allclose(found.detach(), theirs(1.3), rtol=1e-8)
+    found.backward()
+    step = (theirs(1.3 + 1e-5) - theirs(1.3 - 1e-5)) / 2e-5
+    np.testing.assert_allclose(a.grad, step, rtol=1e-6)
+    np.testing.assert_allclose(tg.grad(ours)(1.3), step, rtol=1e-6)
+    assert SEVERAL[name](tg.scipy.integrate, 1.3) == SEVERAL[name](scipy.integrate, 1.3)

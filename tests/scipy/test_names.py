@@ -316,3 +316,30 @@ def test_what_is_not_there_is_refused():
     ]:  # fmt: skip
         with pytest.raises(error, match=words):
             call()
+
+
+def test_what_only_says_how_is_taken():
+    b = rng.standard_normal(4)
+    bands = rng.standard_normal((3, 4)) + 3 * np.array([[0.0], [1.0], [0.0]])
+    how = {"overwrite_ab": True, "overwrite_b": True, "check_finite": False}
+    same(
+        "linalg", lambda lib, ab, b: lib.solve_banded((1, 1), ab.copy(), b.copy(), **how), bands, b
+    )
+
+
+def test_logarithms_of_matrices():
+    near = np.array([[1.304, -0.0593, -0.1319], [0.2212, 0.9925, -0.0551], [0.0328, 0.1267, 1.149]])
+    same("linalg", lambda lib, a: lib.logm(a), near)
+    single = tg.scipy.linalg.logm(tg.tensor(near.astype(np.float32)))
+    assert single.dtype == tg.float32
+    np.testing.assert_allclose(single, scipy.linalg.logm(near), rtol=1e-5, atol=1e-6)
+    for name, a in (("sqrtm", np.diag([1.0, -4.0])), ("logm", Z)):  # SciPy's own
+        found = getattr(tg.scipy.linalg, name)(a)
+        np.testing.assert_array_equal(found, getattr(scipy.linalg, name)(a))
+
+
+def test_logarithms_of_sums_with_a_sign():
+    weights = np.array([1.0, -2.0, 0.5])
+    call = lambda lib, x: lib.logsumexp(x, b=weights, return_sign=True)
+    same("special", call, V)
+    same("special", lambda lib, x: lib.logsumexp(x, axis=0, keepdims=True, return_sign=True), W)

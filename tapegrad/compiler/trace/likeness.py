@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ from tapegrad.ops.strided import overlaps
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import Shape
 from tapegrad.tensor import wrap
+
+MANY, MOST = 6, 1 << 13  # dimensions, elements: of small arrays the shape itself will do
 
 MOST = 4096  # results that are remembered
 NUMBERS, INDEXED = {"f", "c"}, {"f", "c", "i"}  # kinds of dtypes
@@ -204,6 +207,8 @@ def _on_small(op: Op, operand: Node, params: dict[str, Any]) -> Likeness | None:
 
     On many elements its forward would load the kernels for large arrays.
     """
+    if len(operand.shape) > MANY and prod(operand.shape) <= MOST:
+        return _on_zeros(op, [operand], [None], params)
     small = range(2, 2 + len(operand.shape))  # extents, all different
     found = _on_zeros(op, [Node(None, (), {}, tuple(small), operand.dtype)], [None], params)
     if found is None or found.dims is not None:

@@ -472,5 +472,6 @@ def adjoints(op: Any, result: np.ndarray, arrays: Sequence[np.ndarray], at: Any)
         nbytes += [prod(found.shape) * result.itemsize, found.room * result.itemsize]
     if sum(1 << n.bit_length() for n in nbytes) > ARENA or len(_adjoints) == PLANNED:
         return 0
-    _adjoints.append((np.array(words, np.int64), plans))
-    return address(_adjoints[-1][0])
+    row = np.array(words, np.int64)
+    _adjoints.append((row, plans))
+    return address(row)

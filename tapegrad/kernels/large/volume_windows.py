@@ -142,5 +142,6 @@ def adjoint(op: Any, windows: Any, x: np.ndarray, y: np.ndarray) -> int:
         loop=this.loop.address, table=address(this.words), volumes=x.size // prod(this.result),
         itemsize=y.itemsize, size=x.size, room=this.room,
     )  # fmt: skip
-    _adjoints.append((np.array(words, np.int64), this))
-    return address(_adjoints[-1][0])
+    row = np.array(words, np.int64)
+    _adjoints.append((row, this))
+    return address(row)

@@ -225,8 +225,22 @@ def _chained(f: Function, then: Function) -> Function:
     return lambda *args: then(f(*args))
 
 
+def _log_of(share: Function, rest: Function) -> Function:
+    """The logarithm of a share of all, by the rest where that is the smaller one."""
+
+    def f(*args: Any) -> Any:
+        p, q = share(*args), rest(*args)
+        most = q < 0.5
+        return np.where(most, np.log1p(-np.where(most, q, 0.0)), np.log(np.where(most, 1.0, p)))
+
+    return f
+
+
 def _source(name: str, functions: dict[str, Function]) -> Function | None:
     """How a function is computed from those that a distribution has."""
+    if name in ("logcdf", "logsf") and name not in functions and {"cdf", "sf"} <= {*functions}:
+        tails = functions["cdf"], functions["sf"]
+        return _log_of(*(tails if name == "logcdf" else tails[::-1]))
     for source, then in _SOURCES[name]:
         if source in functions:
             f = functions[source]

@@ -132,3 +132,10 @@ def test_python_is_told_what_a_loop_comes_to():
 def test_a_value_that_is_printed_is_computed(capsys):
     tg.jit(lambda x: print(x * 2.0) or x)(3.0)
     assert "6." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ndim", [6, 7, 12])
+def test_reductions_of_many_dimensions_take_little_memory(ndim):
+    x = np.cos(np.arange(2.0**ndim)).reshape((2,) * ndim)
+    for f in (lambda v: v.sum(0), lambda v: v.max(-1), lambda v: v.mean((1, 3), keepdims=True)):
+        np.testing.assert_allclose(tg.jit(f)(x), f(x), rtol=1e-12)
