@@ -48,8 +48,7 @@ class View:
     The base is never itself a view; the chain of view operations leads from it to here.  `stamp` is
     the base's position at which this view's own position was made: when an in-place operation has
     moved the base on, the two differ, and the view's place on the tape is made anew before use.
-    Without a base nothing is followed: `frozen` says why, or it is an element that was read where
-    NumPy's rules hold, a number of its own which nobody may change in place.
+    Without a base nothing is followed: `frozen` says why, or it is an element of NumPy's, a number.
     """
 
     __slots__ = ("base", "chain", "frozen", "several", "stamp", "tape")
@@ -459,6 +458,7 @@ class Tensor(Operations):
 NOWHERE = 1 << 62  # the place of a Tensor that a transform has taken over from its older views
 INFERENCE = "it was made in inference mode"
 NO_GRAD = "it was made under `no_grad`"
+COPY = "the index that chose it is known later, so it is a copy"
 _new = Tensor.__new__
 _numbers = shapes.ids
 

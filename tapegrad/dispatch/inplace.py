@@ -33,7 +33,7 @@ from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import MODE_CAREFUL, SPENT, Tape, current
-from tapegrad.tensor import INFERENCE, NO_GRAD, Tensor, View, place, placed
+from tapegrad.tensor import COPY, INFERENCE, NO_GRAD, Tensor, View, place, placed
 
 FITS = 1e38  # numbers below fit into float32
 
@@ -193,12 +193,13 @@ def written(
 ) -> Callable[[Tensor, Any], Tensor]:
     """The function `target.op_(other)`.
 
-    A target without dimensions is offered to `anew` first, which may give another Tensor instead.
+    A target without dimensions, or one that is lifted, is offered to `anew` first, which may give
+    another Tensor instead.
     """
     code = op.code
 
     def function(target: Tensor, other: Any) -> Tensor:
-        if anew is not None and not target._a.ndim:
+        if anew is not None and (type(target) is not Tensor or not target._a.ndim):
             found = anew(target, other)
             if found is not None:
                 return found
@@ -301,7 +302,13 @@ def check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
 
 
 def check_element(name: str, home: Any) -> None:
-    """Refuse in-place changes of NumPy scalars: their arrays would not change."""
+    """Refuse in-place changes of NumPy scalars, and of copies that NumPy has as views."""
+    if isinstance(home, View) and home.frozen == COPY:
+        raise RuntimeError(
+            f"`{name}`: a part `x[i]` at an index that is known later (under `jit`, or of one "
+            "example among others) is a copy, and a change would not reach `x`: write `x[i] += y`, "
+            "`x[i] = value` or `x[i, j] = value`, or change a copy of your own (`x[i].copy()`)"
+        )
     if isinstance(home, View) and home.element:
         raise RuntimeError(
             f"`{name}`: an element `x[i]` that is read inside a transform of a NumPy function is a "

@@ -40,6 +40,7 @@ from tapegrad.functions.mixed_indexing import (
     byte_masks,
     numbers_first,
     of_bytes,
+    protected,
     selected,
     taken,
     views,
@@ -203,7 +204,7 @@ def getitem(input: Tensor, key: Any) -> Tensor | ViewRequest:
     alone = one_index(key, input._a.ndim)
     if alone is not None:
         try:
-            return chosen(input, *alone)
+            return protected(chosen(input, *alone), key)
         except IndexError:
             pass  # likewise
     flat = flat_index(key, input)
@@ -227,7 +228,7 @@ def getitem(input: Tensor, key: Any) -> Tensor | ViewRequest:
                 return ViewRequest(alias, input, {}, r, (), element and not r.ndim)
             r = input._a[plan]
             return ViewRequest(_getitem, input, {"index": plan}, r, None, element and not r.ndim)
-        return run(i.index, (input, *arrays), {"plan": plan})
+        return protected(run(i.index, (input, *arrays), {"plan": plan}), key)
     except IndexError as problem:
         raise IndexError(f"index of a Tensor of shape {input._a.shape}: {problem}") from None
 

@@ -28,7 +28,7 @@ from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op, by_code
 from tapegrad.ops.reduce import cumsum
 from tapegrad.ops.scan import cumprod
-from tapegrad.tensor import Tensor, View, wrap
+from tapegrad.tensor import COPY, Tensor, View, wrap
 
 
 def of_row(op: Op) -> Any:
@@ -65,14 +65,17 @@ def augmented(change: Any, plain: Any, op: Op | None = None) -> Any:
 
     def anew(target: Tensor, other: Any) -> Tensor | None:
         home = target._home
-        if not numpys() or (type(home) is View and home.base is not None):
-            return None
+        if type(home) is not View or home.frozen != COPY:  # which `x[i] += y` puts back itself
+            number = not target._a.ndim and numpys()
+            if not number or (type(home) is View and home.base is not None):
+                return None
         # Of a copy: views may still write into the target, whose value the record keeps.
         made: Tensor = plain(run(s.clone, (target,), {}), other)
         return made
 
     def function(target: Tensor, other: Any) -> Tensor:
-        found = None if target._a.ndim else anew(target, other)
+        one = type(target) is Tensor and target._a.ndim
+        found = None if one else anew(target, other)
         return change(target, other) if found is None else found
 
     return function if op is None else written(op, anew)

@@ -21,7 +21,7 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.ops.shape import to
 from tapegrad.tape.tape import current
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import COPY, Tensor, View
 
 ARRAYS, BOOL = (np.ndarray, AbstractArray), np.dtype(bool)
 
@@ -132,3 +132,15 @@ def taken(part: Any) -> int:
         array = np.asarray(array)
     mask = isinstance(array, np.ndarray) and array.dtype.kind == "b"
     return int(array.ndim) if mask else 1
+
+
+def protected(found: Tensor, key: Any) -> Tensor:
+    """What an index has chosen; nobody may change it in place where NumPy gives a view.
+
+    So it does for numbers; one that is known later is a Tensor without dimensions.
+    """
+    parts = [part for part in (key if type(key) is tuple else (key,)) if hasattr(part, "dtype")]
+    later = [part for part in parts if isinstance(part, Tensor) and type(part) is not Tensor]
+    if later and not any(part.ndim for part in parts):
+        found._home = View(None, (), current.tape, frozen=COPY)
+    return found

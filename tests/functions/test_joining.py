@@ -13,8 +13,6 @@ ALONE = {
     "unsafe_split": lambda t: t.unsafe_split(1),
     "unsafe_split of sizes": lambda t: t.unsafe_split_with_sizes((1, 1, 1)),
     "unsafe_chunk": lambda t: t.unsafe_chunk(3),
-    "tensor_split": lambda t: t.tensor_split(3),
-    "tensor_split at indices": lambda t: t.tensor_split((1, 2)),
 }
 
 
@@ -49,3 +47,14 @@ def test_sizes_must_add_up(tg):
             function(tg.ones(3), (1, 1))
     assert [len(p) for p in tg.unsafe_chunk(tg.ones(5), 2)] == [3, 2]
     assert [len(p) for p in tg.unsafe_split(tg.ones(5), 2)] == [2, 2, 1]
+
+
+@pytest.mark.parametrize("where", [2, (1,)])
+def test_pieces_of_tensor_split_are_views_as_slices_are(tg, where):
+    x = tg.ones(2, 2, requires_grad=True)
+    y = x * 1
+    first, _ = y.tensor_split(where)
+    first.mul_(3)
+    (y * y).sum().backward()
+    assert y.tolist() == [[3.0, 3.0], [1.0, 1.0]]
+    assert x.grad.tolist() == [[18.0, 18.0], [2.0, 2.0]]

@@ -235,3 +235,64 @@ def test_for_a_function_of_arrays_bytes_are_positions(tg):
     with pytest.warns(UserWarning, match="uint8"):
         g = tg.func.grad(lambda x: x[tg.tensor(index)].sum())(tg.ones(3))
     assert g.tolist() == [1.0, 0.0, 1.0]
+
+
+def written_at_once(y, i, x):
+    y[i] += 1.0
+    y[i] *= x[0]
+    y[:, i] -= 2.0
+    y[i, 0] += 3.0
+    y[i, i] = x[0, 0]
+
+
+def written_in_a_copy_of_its_own(y, i, x):
+    row = y[i].copy()
+    row[0] = 5.0
+    row += 1.0
+    y[1] += row * x[0]
+
+
+def read_and_computed_with(y, i, x):
+    row = y[i]
+    twice = row * 2.0
+    twice[0] = 1.0
+    y[0] = twice * row
+
+
+@pytest.mark.tapegrad_only("PyTorch's `vmap` knows no NumPy")
+@pytest.mark.parametrize(
+    "change", [written_at_once, written_in_a_copy_of_its_own, read_and_computed_with]
+)
+def test_parts_at_an_index_that_is_known_later(tg, change):
+    def f(x):
+        y = x.copy()
+        change(y, np.argmax(y[:, 0]), x)
+        return np.sum(y * y)
+
+    x = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    wanted = tg.grad(f)(x)
+    np.testing.assert_allclose(tg.jit(tg.grad(f))(x), wanted)
+    np.testing.assert_allclose(tg.vmap(tg.grad(f))(x[None])[0], wanted)
+
+
+@pytest.mark.tapegrad_only("PyTorch's `vmap` knows no NumPy")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda y, i: y[i].__setitem__(1, 0.0),
+        lambda y, i: y[:, i].fill(0.0),
+        lambda y, i: y[i].sort(),
+        lambda y, i: y[i].add_(1.0),
+    ],
+)
+@pytest.mark.parametrize(
+    "run", [lambda tg, f, x: tg.jit(f)(x), lambda tg, f, x: tg.vmap(f)(x[None])]
+)
+def test_changes_of_such_parts_would_be_lost(tg, change, run):
+    def f(x):
+        y = x.copy()
+        change(y, np.argmax(y[:, 0]))
+        return np.sum(y)
+
+    with pytest.raises(RuntimeError, match=r"a part `x\[i\]` at an index that is known later"):
+        run(tg, f, np.array([[1.0, 2.0], [3.0, 4.0]]))
