@@ -249,3 +249,47 @@ def test_samples_of_dirichlets():
     mean = tg.jacrev(lambda a: stats.dirichlet.rvs(a, size=20_000, random_state=0).mean(0))(alpha)
     exact = (np.eye(3) - alpha[:, None] / alpha.sum()) / alpha.sum()
     np.testing.assert_allclose(mean, exact, atol=0.02)
+
+
+INFINITE = "t", "invgamma", "f", "pareto"  # their moments, up to some shape
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [(n, 0.0) for n in OF_ONE if getattr(stats, n).summaries] + [(n, 5.0) for n in INFINITE],
+)
+def test_summaries(name, more):
+    dist, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    count = len(shapes_of(name))
+    args = tuple(float(x) + more * (k < count) for k, x in enumerate(parameters(name)))
+    discrete = isinstance(dist, Discrete)
+    free = [k for k in range(len(args)) if not (discrete and k == 0 and len(args) > 2)]
+    for f in dist.summaries:
+        before = (0.8,) if f == "interval" else ()
+
+        def call(*free_ones, f=f, before=before):
+            given = list(args)
+            for k, x in zip(free, free_ones, strict=True):
+                given[k] = x
+            found = getattr(dist, f)(*before, *given)
+            return tg.stack(found) if f == "interval" else found
+
+        leaves = tuple(tg.tensor(args[k], requires_grad=True) for k in free)
+        wanted = getattr(theirs, f)(*before, *args)
+        found = call(*leaves)
+        np.testing.assert_allclose(found.detach(), wanted, rtol=1e-9, atol=1e-13, err_msg=f)
+        if found.requires_grad and np.all(np.isfinite(wanted)):
+            assert gradcheck(call, leaves)
+        frozen = getattr(dist(*leaves_with(args, leaves, free)), f)(*before)
+        np.testing.assert_allclose(
+            tg.stack(frozen).detach() if f == "interval" else frozen.detach(), wanted, rtol=1e-9,
+            atol=1e-13,
+        )  # fmt: skip
+        assert np.array_equal(getattr(dist, f)(*before, *args), wanted, equal_nan=True)
+
+
+def leaves_with(args, leaves, free):
+    given = list(args)
+    for k, leaf in zip(free, leaves, strict=True):
+        given[k] = leaf
+    return given

@@ -37,6 +37,30 @@ def _odds(p: Any) -> Any:
     return p / (1 - p)
 
 
+def _above(shape: Any, least: float, moment: Any) -> Any:
+    """A moment that is infinite up to some shape."""
+    return np.where(shape > least, moment, np.inf)
+
+
+def _t_variance(df: Any) -> Any:
+    return np.where(df > 1, _above(df, 2, df / (df - 2)), np.nan)
+
+
+def _t_entropy(df: Any) -> Any:
+    half = (df + 1) / 2
+    slopes = special.digamma(half) - special.digamma(df / 2)
+    return half * slopes + 0.5 * np.log(df) + special.betaln(df / 2, 0.5)
+
+
+def _gamma_entropy(a: Any) -> Any:
+    return a + special.gammaln(a) + (1 - a) * special.digamma(a)
+
+
+def _beta_entropy(a: Any, b: Any) -> Any:
+    slopes = (a - 1) * special.digamma(a) + (b - 1) * special.digamma(b)
+    return special.betaln(a, b) - slopes + (a + b - 2) * special.digamma(a + b)
+
+
 def _symmetric(*, cdf: Any, ppf: Any, logcdf: Any = None) -> Any:
     """The functions of both tails, of a distribution that is symmetric about its location."""
     functions = {
@@ -58,6 +82,9 @@ norm = Continuous(
         logcdf=lambda z: special.log_ndtr(z),
         ppf=lambda q: special.ndtri(q),
     ),
+    mean=lambda: 0.0,
+    variance=lambda: 1.0,
+    entropy=lambda: 0.5 * (1 + LOG_TWO_PI),
 )
 halfnorm = Continuous(
     "halfnorm",
@@ -68,6 +95,9 @@ halfnorm = Continuous(
     logsf=lambda z: math.log(2.0) + special.log_ndtr(-z),
     ppf=lambda q: ROOT_TWO * special.erfinv(q),
     isf=lambda q: -special.ndtri(q / 2),
+    mean=lambda: math.sqrt(2 / math.pi),
+    variance=lambda: 1 - 2 / math.pi,
+    entropy=lambda: 0.5 * (1 + math.log(math.pi / 2)),
 )
 truncnorm = Continuous(
     "truncnorm",
@@ -93,6 +123,9 @@ lognorm = Continuous(
     logsf=lambda z, s: special.log_ndtr(-np.log(z) / s),
     ppf=lambda q, s: np.exp(s * special.ndtri(q)),
     isf=lambda q, s: np.exp(-s * special.ndtri(q)),
+    mean=lambda s: np.exp(s * s / 2),
+    variance=lambda s: np.expm1(s * s) * np.exp(s * s),
+    entropy=lambda s: 0.5 * (1 + LOG_TWO_PI) + np.log(s),
 )
 skewnorm = Continuous(
     "skewnorm",
@@ -105,6 +138,9 @@ t = Continuous(
     "df",
     logpdf=_log_t,
     **_symmetric(cdf=lambda z, df: special.stdtr(df, z), ppf=lambda q, df: special.stdtrit(df, q)),
+    mean=lambda df: np.where(df > 1, 0.0, np.inf),
+    variance=_t_variance,
+    entropy=_t_entropy,
 )
 cauchy = Continuous(
     "cauchy",
@@ -112,6 +148,7 @@ cauchy = Continuous(
     **_symmetric(
         cdf=lambda z: np.arctan2(1.0, -z) / math.pi, ppf=lambda q: -1 / np.tan(math.pi * q)
     ),
+    entropy=lambda: math.log(4 * math.pi),
 )
 halfcauchy = Continuous(
     "halfcauchy",
@@ -130,6 +167,9 @@ laplace = Continuous(
         logcdf=lambda z: np.where(z > 0, np.log1p(-0.5 * np.exp(-np.abs(z))), z - math.log(2.0)),
         ppf=lambda q: np.where(q > 0.5, -np.log(2 * (1 - q)), np.log(2 * q)),
     ),
+    mean=lambda: 0.0,
+    variance=lambda: 2.0,
+    entropy=lambda: 1 + math.log(2.0),
 )
 logistic = Continuous(
     "logistic",
@@ -139,6 +179,9 @@ logistic = Continuous(
         logcdf=lambda z: special.log_expit(z),
         ppf=lambda q: special.logit(q),
     ),
+    mean=lambda: 0.0,
+    variance=lambda: math.pi**2 / 3,
+    entropy=lambda: 2.0,
 )
 gumbel_r = Continuous(
     "gumbel_r",
@@ -148,6 +191,9 @@ gumbel_r = Continuous(
     logcdf=lambda z: -np.exp(-z),
     ppf=lambda q: -np.log(-np.log(q)),
     isf=lambda q: -np.log(-np.log1p(-q)),
+    mean=lambda: np.euler_gamma,
+    variance=lambda: math.pi**2 / 6,
+    entropy=lambda: 1 + np.euler_gamma,
 )
 gumbel_l = Continuous(
     "gumbel_l",
@@ -157,6 +203,9 @@ gumbel_l = Continuous(
     logsf=lambda z: -np.exp(z),
     ppf=lambda q: np.log(-np.log1p(-q)),
     isf=lambda q: np.log(-np.log(q)),
+    mean=lambda: -np.euler_gamma,
+    variance=lambda: math.pi**2 / 6,
+    entropy=lambda: 1 + np.euler_gamma,
 )
 gennorm = Continuous(
     "gennorm", "beta", logpdf=lambda z, b: np.log(b / 2) - special.gammaln(1 / b) - np.abs(z) ** b
@@ -175,6 +224,9 @@ uniform = Continuous(
     sf=lambda z: 1 - z,
     ppf=lambda q: q,
     isf=lambda q: 1 - q,
+    mean=lambda: 0.5,
+    variance=lambda: 1 / 12,
+    entropy=lambda: 0.0,
 )
 beta = Continuous(
     "beta",
@@ -188,6 +240,9 @@ beta = Continuous(
     sf=lambda z, a, b: special.betaincc(a, b, z),
     ppf=lambda q, a, b: special.betaincinv(a, b, q),
     isf=lambda q, a, b: special.betainccinv(a, b, q),
+    mean=lambda a, b: a / (a + b),
+    variance=lambda a, b: a * b / ((a + b) ** 2 * (a + b + 1)),
+    entropy=_beta_entropy,
 )
 expon = Continuous(
     "expon",
@@ -198,6 +253,9 @@ expon = Continuous(
     logsf=lambda z: -z,
     ppf=lambda q: -np.log1p(-q),
     isf=lambda q: -np.log(q),
+    mean=lambda: 1.0,
+    variance=lambda: 1.0,
+    entropy=lambda: 1.0,
 )
 weibull_min = Continuous(
     "weibull_min",
@@ -209,6 +267,9 @@ weibull_min = Continuous(
     logsf=lambda z, c: -(z**c),
     ppf=lambda q, c: (-np.log1p(-q)) ** (1 / c),
     isf=lambda q, c: (-np.log(q)) ** (1 / c),
+    mean=lambda c: special.gamma(1 + 1 / c),
+    variance=lambda c: special.gamma(1 + 2 / c) - special.gamma(1 + 1 / c) ** 2,
+    entropy=lambda c: 1 + np.euler_gamma * (1 - 1 / c) - np.log(c),
 )
 rayleigh = Continuous(
     "rayleigh",
@@ -219,6 +280,9 @@ rayleigh = Continuous(
     logsf=lambda z: -0.5 * z * z,
     ppf=lambda q: np.sqrt(-2 * np.log1p(-q)),
     isf=lambda q: np.sqrt(-2 * np.log(q)),
+    mean=lambda: math.sqrt(math.pi / 2),
+    variance=lambda: 2 - math.pi / 2,
+    entropy=lambda: 1 + np.euler_gamma / 2 - math.log(2.0) / 2,
 )
 gamma = Continuous(
     "gamma",
@@ -229,6 +293,9 @@ gamma = Continuous(
     sf=lambda z, a: special.gammaincc(a, z),
     ppf=lambda q, a: special.gammaincinv(a, q),
     isf=lambda q, a: special.gammainccinv(a, q),
+    mean=lambda a: a,
+    variance=lambda a: a,
+    entropy=_gamma_entropy,
 )
 invgamma = Continuous(
     "invgamma",
@@ -240,6 +307,9 @@ invgamma = Continuous(
     sf=lambda z, a: special.gammainc(a, 1 / z),
     ppf=lambda q, a: 1 / special.gammainccinv(a, q),
     isf=lambda q, a: 1 / special.gammaincinv(a, q),
+    mean=lambda a: _above(a, 1, 1 / (a - 1)),
+    variance=lambda a: _above(a, 2, 1 / ((a - 1) ** 2 * (a - 2))),
+    entropy=lambda a: a + special.gammaln(a) - (1 + a) * special.digamma(a),
 )
 chi2 = Continuous(
     "chi2",
@@ -252,6 +322,9 @@ chi2 = Continuous(
     sf=lambda z, df: special.gammaincc(df / 2, z / 2),
     ppf=lambda q, df: 2 * special.gammaincinv(df / 2, q),
     isf=lambda q, df: 2 * special.gammainccinv(df / 2, q),
+    mean=lambda df: df,
+    variance=lambda df: 2 * df,
+    entropy=lambda df: math.log(2.0) + _gamma_entropy(df / 2),
 )
 f = Continuous(
     "f",
@@ -267,6 +340,8 @@ f = Continuous(
     sf=lambda z, n, d: special.betainc(d / 2, n / 2, d / (n * z + d)),
     ppf=lambda q, n, d: d / n * _odds(special.betaincinv(n / 2, d / 2, q)),
     isf=lambda q, n, d: d / n / _odds(special.betaincinv(d / 2, n / 2, q)),
+    mean=lambda n, d: _above(d, 2, d / (d - 2)),
+    variance=lambda n, d: _above(d, 4, 2 * d * d * (n + d - 2) / (n * (d - 2) ** 2 * (d - 4))),
 )
 pareto = Continuous(
     "pareto",
@@ -279,4 +354,7 @@ pareto = Continuous(
     logsf=lambda z, b: -b * np.log(z),
     ppf=lambda q, b: np.exp(-np.log1p(-q) / b),
     isf=lambda q, b: np.exp(-np.log(q) / b),
+    mean=lambda b: _above(b, 1, b / (b - 1)),
+    variance=lambda b: _above(b, 2, b / ((b - 1) ** 2 * (b - 2))),
+    entropy=lambda b: 1 + 1 / b - np.log(b),
 )

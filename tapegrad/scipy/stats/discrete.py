@@ -35,6 +35,9 @@ bernoulli = Discrete(
     valid=_share,
     logpmf=lambda k, p: special.xlogy(k, p) + special.xlog1py(1 - k, -p),
     cdf=lambda k, p: 1 - p * (1 - k),
+    mean=lambda p: p,
+    variance=lambda p: p * (1 - p),
+    entropy=lambda p: special.entr(p) + special.entr(1 - p),
 )
 binom = Discrete(
     "binom",
@@ -43,6 +46,8 @@ binom = Discrete(
     valid=lambda n, p: [n >= 0, *_share(p)],
     logpmf=lambda k, n, p: _log_choose(n, k) + special.xlogy(k, p) + special.xlog1py(n - k, -p),
     cdf=_below_last(lambda k, n, p: special.betainc(n - k, k + 1, 1 - p)),
+    mean=lambda n, p: n * p,
+    variance=lambda n, p: n * p * (1 - p),
 )
 betabinom = Discrete(
     "betabinom",
@@ -52,6 +57,8 @@ betabinom = Discrete(
     logpmf=lambda k, n, a, b: (
         _log_choose(n, k) + special.betaln(k + a, n - k + b) - special.betaln(a, b)
     ),
+    mean=lambda n, a, b: n * a / (a + b),
+    variance=lambda n, a, b: n * a * b * (a + b + n) / ((a + b) ** 2 * (a + b + 1)),
 )
 geom = Discrete(
     "geom",
@@ -63,6 +70,8 @@ geom = Discrete(
     cdf=lambda k, p: -np.expm1(special.xlog1py(k, -p)),
     sf=lambda k, p: np.exp(special.xlog1py(k, -p)),
     logsf=lambda k, p: special.xlog1py(k, -p),
+    mean=lambda p: 1 / p,
+    variance=lambda p: (1 - p) / p**2,
 )
 nbinom = Discrete(
     "nbinom",
@@ -78,6 +87,8 @@ nbinom = Discrete(
     ),
     cdf=lambda k, n, p: special.betainc(n, k + 1, p),
     sf=lambda k, n, p: special.betaincc(n, k + 1, p),
+    mean=lambda n, p: n * (1 - p) / p,
+    variance=lambda n, p: n * (1 - p) / p**2,
 )
 poisson = Discrete(
     "poisson",
@@ -87,4 +98,6 @@ poisson = Discrete(
     logpmf=lambda k, mu: special.xlogy(k, mu) - special.gammaln(k + 1) - mu,
     cdf=lambda k, mu: special.gammaincc(k + 1, mu),
     sf=lambda k, mu: special.gammainc(k + 1, mu),
+    mean=lambda mu: mu,
+    variance=lambda mu: mu,
 )

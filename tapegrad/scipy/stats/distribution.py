@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import greater, greater_equal, less, less_equal
 
+from tapegrad.numpy_face.common import tensor
 from tapegrad.scipy.either import among, theirs
 from tapegrad.scipy.stats.sampling import probabilities
 from tapegrad.tensor import Tensor
@@ -20,16 +21,16 @@ Function = Callable[..., Any]
 class Family:
     """A distribution of `scipy.stats`, some functions of which are here for Tensors.
 
-    What is not here (`mean`, `fit`, ...), and what is called with arrays alone, is SciPy's.
+    What is not here (`moment`, `fit`, ...), and what is called with arrays alone, is SciPy's.
 
     >>> import tapegrad as tg
     >>> tg.scipy.stats.norm.rvs(size=3, random_state=0).shape
     (3,)
     """
 
-    def __init__(self, name: str, known: Sequence[str]) -> None:
-        self.name, self.known = name, list(known)
-        functions = ", ".join(f"`{function}`" for function in known)
+    def __init__(self, name: str, known: Sequence[str], summaries: Sequence[str] = ()) -> None:
+        self.name, self.known, self.summaries = name, list(known), list(summaries)
+        functions = ", ".join(f"`{function}`" for function in (*known, *summaries))
         self.__doc__ = f"`scipy.stats.{name}` for Tensors: {functions}; the rest is SciPy's."
 
     def __repr__(self) -> str:
@@ -42,7 +43,7 @@ class Family:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in self.known:
+        if name in self.known or name in self.summaries:
             return partial(self._either, name)
         return getattr(theirs("scipy.stats", self.name), name)
 
@@ -82,7 +83,10 @@ class Distribution(Family):
         valid: Function = _positive,
         **functions: Function,
     ) -> None:
-        super().__init__(name, [f for f in COMPUTED if _source(f, functions)])
+        known = [f for f in COMPUTED if _source(f, functions)]
+        super().__init__(
+            name, known, [f for f, (source, _) in SUMMARIES.items() if source in functions]
+        )
         self.shapes, self.valid, self.functions = tuple(shapes.split()), valid, functions
         self.support = support if callable(support) else lambda *shapes: support
         self.inside = inside if callable(inside) else lambda *shapes: inside
@@ -90,10 +94,22 @@ class Distribution(Family):
             (less, greater) if ends_within else (less_equal, greater_equal)
         )
 
-    def _of_tensors(self, name: str, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def _of_tensors(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        if name in SUMMARIES:
+            return self._summary(name, *args, **kwargs)
+        x, *args = args  # type: ignore[assignment]
         shapes, loc, scale = self._parameters(name, args, kwargs)
         found = COMPUTED[name](self, _source(name, self.functions), x, shapes, loc, scale)
         return where_all([scale > 0, *self.valid(*shapes)], found)
+
+    def _summary(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """A number, or two, that say what the distribution is like."""
+        source, then = SUMMARIES[name]
+        if source == "ppf":
+            return then(self.ppf, *args, **kwargs)
+        shapes, loc, scale = self._parameters(name, args, kwargs)
+        found = then(self.functions[source](*shapes), loc, scale)
+        return tensor(where_all([scale > 0, *self.valid(*shapes)], found))
 
     def _parameters(
         self, name: str, args: Sequence[Any], named: dict[str, Any]
@@ -142,6 +158,8 @@ class Continuous(Distribution):
     >>> import tapegrad as tg
     >>> tg.scipy.stats.gamma.known
     ['logpdf', 'pdf', 'cdf', 'logcdf', 'sf', 'logsf', 'ppf', 'isf']
+    >>> tg.scipy.stats.gamma.summaries
+    ['mean', 'var', 'std', 'entropy', 'median', 'interval']
     >>> scale = tg.tensor(2.0, requires_grad=True)
     >>> x = tg.scipy.stats.gamma.rvs(1.5, scale=scale, random_state=0)
     >>> x.backward(); bool(scale.grad == x / 2)
@@ -187,7 +205,7 @@ class Frozen:
         if name.startswith("__"):
             raise AttributeError(name)
         function = getattr(self.of, name)
-        if name in COMPUTED:
+        if name in COMPUTED or name == "interval":
             return lambda x: function(x, *self.args, **self.kwargs)
         if name == "rvs":
             return partial(self._sample, function)
@@ -299,4 +317,20 @@ COMPUTED: dict[str, Function] = {
     "logsf": _cumulative(0.0, -np.inf),
     "ppf": _quantile(upper=False),
     "isf": _quantile(upper=True),
+}
+
+
+def _interval(ppf: Function, confidence: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    rest = (1 - confidence) / 2
+    return ppf(rest, *args, **kwargs), ppf(1 - rest, *args, **kwargs)
+
+
+# By its name: from which function it is computed, and how.
+SUMMARIES: dict[str, tuple[str, Function]] = {
+    "mean": ("mean", lambda mean, loc, scale: loc + scale * mean),
+    "var": ("variance", lambda variance, loc, scale: scale * scale * variance),
+    "std": ("variance", lambda variance, loc, scale: scale * np.sqrt(variance)),
+    "entropy": ("entropy", lambda entropy, loc, scale: entropy + np.log(scale)),
+    "median": ("ppf", lambda ppf, *args, **kwargs: ppf(0.5, *args, **kwargs)),
+    "interval": ("ppf", _interval),
 }
