@@ -23,6 +23,7 @@ from tapegrad.numpy_face.mapped import varies as _varies
 from tapegrad.numpy_face.order import searchsorted_ as _searchsorted
 from tapegrad.scipy.either import among as _among
 from tapegrad.scipy.either import theirs as _theirs
+from tapegrad.scipy.line_interpolation import interp1d
 from tapegrad.scipy.piecewise_polynomials import (
     Akima1DInterpolator,
     BSpline,
@@ -35,7 +36,7 @@ from tapegrad.scipy.piecewise_polynomials import (
 
 __all__ = [
     "Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "CubicSpline", "PPoly",
-    "PchipInterpolator", "RegularGridInterpolator", "make_interp_spline",
+    "PchipInterpolator", "RegularGridInterpolator", "interp1d", "make_interp_spline",
 ]  # fmt: skip
 
 
