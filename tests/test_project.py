@@ -127,6 +127,7 @@ NAMES_THAT_WENT = {
 NAMES_OF_OPERATIONS: dict[tuple[str, str], str] = {
     ("compiler/llvm/ssa.py", "LIBM"): "functions of the C library",
     ("numpy_face/ufuncs.py", "SPECIAL"): "SciPy's functions that are no row's forward",
+    ("scipy/stats/distribution.py", "SUMMARIES"): "what describes a distribution, no sample",
 }
 
 LINES = 600
