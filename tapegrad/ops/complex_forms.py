@@ -223,11 +223,10 @@ def _less(a: Pair, b: Pair) -> Pair:
 
 def _lerp(a: Pair, b: Pair, c: Pair) -> Pair:
     """From the nearer end."""
-    whole, rest = _less(b, a), _less(Pair(1.0, None), c)
+    whole, rest = _less(b, a), Pair(1.0 - c.re, None if c.im is None else -c.im)
     near, far = _plus(a, _times(c, whole)), _less(b, _times(whole, rest))
     first = o.gt(0.5, abs(c.re) if c.im is None else _abs(c))
-    im = None if near.im is None else o.where(first, near.im, far.im)
-    return Pair(o.where(first, near.re, far.re), im)
+    return Pair(o.where(first, near.re, far.re), o.where(first, near.im, far.im))
 
 
 def _abs(z: Pair) -> Any:
