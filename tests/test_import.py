@@ -11,10 +11,10 @@ pytestmark = pytest.mark.tapegrad_only("about this project")
 
 ROOT = Path(__file__).parents[1]
 HEAVY = "{'numba', 'llvmlite', 'scipy', 'torch', 'jax', 'autograd'}"
-# Of the time that NumPy's own import takes, about a tenth of a second where this was written: so
-# it holds 0.05 s there, and asks the same of a machine that is slower, or busy with other tests.
-# From Python 3.14 on NumPy's takes 0.06 s there.
-LIMIT = 0.5 if sys.version_info < (3, 14) else 0.85
+# Of the time that NumPy's own import takes: the same is asked of a machine that is slower, or busy
+# with other tests.  It was 0.35 to 0.58 on five machines (0.03 to 0.06 s), for NumPy's depends on
+# how fast shared libraries are loaded.  From Python 3.14 on NumPy's takes two thirds of that.
+LIMIT = 0.7 if sys.version_info < (3, 14) else 1.0
 
 
 def run(code, **variables):
@@ -66,11 +66,12 @@ def test_scipy_is_loaded_when_it_is_called():
 
 
 def test_import_is_quick(tmp_path):
-    """Of several runs the best; the first writes the bytecode that the others read."""
+    """The best of several runs of each; the first writes the bytecode that the others read."""
     code = (
         "from time import process_time as now; start = now(); import numpy; middle = now()\n"
-        "import tapegrad; print((now() - middle) / (middle - start))"
+        "import tapegrad; print(now() - middle, middle - start)"
     )
     cached = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
-    shares = [float(run(code, **cached)[0]) for _ in range(8)]
-    assert min(shares[1:]) < LIMIT
+    times = [[float(word) for word in run(code, **cached)] for _ in range(8)]
+    ours, numpys = (min(column) for column in zip(*times[1:], strict=True))
+    assert ours < LIMIT * numpys

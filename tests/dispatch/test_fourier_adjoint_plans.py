@@ -30,5 +30,5 @@ def test_threads_that_plan_alike_share_one_plan(monkeypatch):
     monkeypatch.setattr(plans, "adjoint", noted)
     x = tg.tensor(np.cos(np.arange(35.0)), requires_grad=True)
     tg.fft.rfft(x).real.square().sum().backward()
-    assert len(found) == 3  # of the other thread twice, through the name and below
+    assert len(found) > 2  # of the other thread, too
     assert len(set(found)) == 1
