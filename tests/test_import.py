@@ -12,8 +12,8 @@ pytestmark = pytest.mark.tapegrad_only("about this project")
 ROOT = Path(__file__).parents[1]
 HEAVY = "{'numba', 'llvmlite', 'scipy', 'torch', 'jax', 'autograd'}"
 # Of the time that NumPy's own import takes: the same is asked of a machine that is slower, or busy
-# with other tests.  It was 0.35 to 0.58 on five machines (0.03 to 0.06 s), for NumPy's depends on
-# how fast shared libraries are loaded.  From Python 3.14 on NumPy's takes two thirds of that.
+# with other tests.  It was 0.35 to 0.58 (0.03 to 0.06 s) from machine to machine, for NumPy's
+# depends on how fast libraries are loaded.  From Python 3.14 on NumPy's takes two thirds of that.
 LIMIT = 0.7 if sys.version_info < (3, 14) else 1.0
 
 
