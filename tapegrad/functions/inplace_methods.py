@@ -74,8 +74,7 @@ def augmented(change: Any, plain: Any, op: Op | None = None) -> Any:
         return made
 
     def function(target: Tensor, other: Any) -> Tensor:
-        one = type(target) is Tensor and target._a.ndim
-        found = None if one else anew(target, other)
+        found = anew(target, other)
         return change(target, other) if found is None else found
 
     return function if op is None else written(op, anew)

@@ -51,6 +51,7 @@ class interp1d:
             raise NotImplementedError(f"`{name}`: kind is one of {KINDS} or a degree, got {kind!r}")
         self.x, self.axis = np.asarray(x, float), axis
         self._given = (x, y, kind, axis, copy, bounds_error, fill_value, assume_sorted)
+        self._of_tensors = among((y, fill_value))
         rows = movedim(floating(tensor(y)), axis, 0)
         if self.x.ndim != 1 or rows._a.shape[:1] != self.x.shape:
             raise ValueError(
@@ -77,7 +78,7 @@ class interp1d:
 
     def __call__(self, x: Any) -> Any:
         """The values at places, which take the place of the axis."""
-        if not among((x, *self._given[1:2], self._given[6])):
+        if not (self._of_tensors or among(x)):
             return theirs("scipy.interpolate", "interp1d")(*self._given)(x)
         places = floating(tensor(x))
         u = reshape(places, (-1,))

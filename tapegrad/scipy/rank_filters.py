@@ -8,6 +8,7 @@ tensor([1., 0., 1., 2.])
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import index
 from typing import Any
 
@@ -54,9 +55,16 @@ def _windows(
     return flat if shown.all() else flat[..., np.flatnonzero(shown)]
 
 
-def _ranked(windows: Tensor, rank: int) -> Tensor:
-    """The element of each window before which so many others come; ties of extremes share."""
+def _chosen(
+    name: str, rank_of: Callable[[int], int], input: Any, size: Any, footprint: Any, output: Any,
+    mode: Any, cval: Any, origin: Any, axes: Any,
+) -> Tensor:  # fmt: skip
+    """The element of each window with the rank that is meant of so many; ties of extremes share."""
+    windows = _windows(
+        image_of(input, output, name), size, footprint, mode, cval, origin, axes, name
+    )
     n = windows._a.shape[-1]
+    rank = rank_of(n)
     if rank in (0, n - 1):
         return (amax if rank else amin)(windows, -1) if n > 1 else windows[..., 0]
     return kthvalue(windows, rank + 1, -1).values
@@ -73,15 +81,15 @@ def rank_filter(
     >>> tg.scipy.ndimage.rank_filter(tg.tensor([1.0, 9.0, 2.0, 3.0]), -2, 3)
     tensor([1., 2., 3., 3.])
     """
-    name = "rank_filter"
-    t = image_of(input, output, name)
-    windows = _windows(t, size, footprint, mode, cval, origin, axes, name)
-    n = windows._a.shape[-1]
-    if not -n <= index(rank) < n:
-        raise RuntimeError(
-            f"`scipy.ndimage.{name}`: windows have {n} elements, got the rank {rank}"
-        )
-    return _ranked(windows, index(rank) % n)
+
+    def counted(n: int) -> int:
+        if not -n <= index(rank) < n:
+            raise RuntimeError(
+                f"`scipy.ndimage.rank_filter`: windows have {n} elements, got the rank {rank}"
+            )
+        return index(rank) % n
+
+    return _chosen("rank_filter", counted, input, size, footprint, output, mode, cval, origin, axes)
 
 
 @_own
@@ -96,12 +104,11 @@ def percentile_filter(
     tensor([1., 2., 3., 3.])
     """
     name = "percentile_filter"
-    t = image_of(input, output, name)
     if not -100 <= percentile <= 100:
         raise RuntimeError(f"`scipy.ndimage.{name}`: a percentile up to 100, got {percentile}")
-    windows = _windows(t, size, footprint, mode, cval, origin, axes, name)
-    n, share = windows._a.shape[-1], percentile + 100 * (percentile < 0)
-    return _ranked(windows, n - 1 if share == 100 else int(n * share / 100))
+    share = percentile + 100 * (percentile < 0)
+    rank_of = lambda n: n - 1 if share == 100 else int(n * share / 100)
+    return _chosen(name, rank_of, input, size, footprint, output, mode, cval, origin, axes)
 
 
 @_own
@@ -115,9 +122,9 @@ def median_filter(
     >>> tg.scipy.ndimage.median_filter(tg.tensor([1.0, 9.0, 2.0, 3.0]), 3)
     tensor([1., 2., 3., 3.])
     """
-    t = image_of(input, output, "median_filter")
-    windows = _windows(t, size, footprint, mode, cval, origin, axes, "median_filter")
-    return _ranked(windows, windows._a.shape[-1] // 2)
+    return _chosen(
+        "median_filter", lambda n: n // 2, input, size, footprint, output, mode, cval, origin, axes
+    )
 
 
 @_own
@@ -131,8 +138,9 @@ def minimum_filter(
     >>> tg.scipy.ndimage.minimum_filter(tg.tensor([1.0, 9.0, 2.0, 3.0]), 3)
     tensor([1., 1., 2., 2.])
     """
-    t = image_of(input, output, "minimum_filter")
-    return _ranked(_windows(t, size, footprint, mode, cval, origin, axes, "minimum_filter"), 0)
+    return _chosen(
+        "minimum_filter", lambda n: 0, input, size, footprint, output, mode, cval, origin, axes
+    )
 
 
 @_own
@@ -146,9 +154,9 @@ def maximum_filter(
     >>> tg.scipy.ndimage.maximum_filter(tg.tensor([1.0, 9.0, 2.0, 3.0]), 3)
     tensor([9., 9., 9., 3.])
     """
-    t = image_of(input, output, "maximum_filter")
-    windows = _windows(t, size, footprint, mode, cval, origin, axes, "maximum_filter")
-    return _ranked(windows, windows._a.shape[-1] - 1)
+    return _chosen(
+        "maximum_filter", lambda n: n - 1, input, size, footprint, output, mode, cval, origin, axes
+    )
 
 
 @_own

@@ -85,6 +85,11 @@ def hankel(c: Any, r: Any = None) -> Tensor:
     return getitem(_row_after(column, row), (places,))
 
 
+def _given(c_or_cr: Any) -> Tensor:
+    """The Toeplitz matrix of a column, or of a column and a row."""
+    return toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr)
+
+
 @_own
 def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Tensor:
     """The solution of a system with a Toeplitz matrix, which is formed.
@@ -93,8 +98,7 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Tensor:
     >>> tg.scipy.linalg.solve_toeplitz(tg.tensor([2.0, 0.0]), tg.tensor([2.0, 4.0]))
     tensor([1., 2.])
     """
-    pair = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr,)
-    found: Tensor = solve(*(floating(t) for t in promoted(toeplitz(*pair), b)))
+    found: Tensor = solve(*(floating(t) for t in promoted(_given(c_or_cr), b)))
     return found
 
 
@@ -106,8 +110,7 @@ def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False, workers: A
     >>> tg.scipy.linalg.matmul_toeplitz(tg.tensor([2.0, 1.0]), tg.tensor([1.0, 2.0]))
     tensor([4., 5.])
     """
-    pair = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr,)
-    return matmul(*promoted(toeplitz(*pair), x))
+    return matmul(*promoted(_given(c_or_cr), x))
 
 
 @_own
@@ -145,7 +148,7 @@ def companion(a: Any) -> Tensor:
     n = t._a.size
     if n < 2:
         raise ValueError(f"`scipy.linalg.companion`: two coefficients or more, got {n}")
-    return _below(-t[1:] / t[0], np.ones(n - 2, t._a.dtype))
+    return _below(-t[1:] / t[0], t.new_ones(n - 2))
 
 
 @_own
@@ -166,11 +169,9 @@ def leslie(f: Any, s: Any) -> Tensor:
     return _below(births, survival)
 
 
-def _below(row: Tensor, beside: Any) -> Tensor:
+def _below(row: Tensor, beside: Tensor) -> Tensor:
     """The matrix of a first row, and of what stands just below its diagonal."""
-    n = row._a.size
-    rest = diag(beside) if isinstance(beside, Tensor) else tensor_of(np.diag(beside), "companion")
-    return cat([row[None], cat([rest, zeros_like(row[: n - 1, None])], 1)])
+    return cat([row[None], cat([diag(beside), zeros_like(row[1:, None])], 1)])
 
 
 @_own

@@ -61,7 +61,7 @@ INPUTS_SHIFT = 32
 COMPLEX_INPUTS = 7 << INPUTS_SHIFT  # which inputs are complex, where the compiled sweep is to know
 MIXED = COMPLEX_INPUTS | 1 << COMPLEX_SHIFT  # something about the record is complex
 
-# CPython shares its integers up to 256, so their reference counts say nothing: above these.
+# Positions start above 256: CPython shares its integers up to that, so their counts say nothing.
 FIRST = 1000
 # References to a position that nobody holds: in `tokens`, in a copy of it too, and in a variable,
 # the table of escaped positions and a copy of that.

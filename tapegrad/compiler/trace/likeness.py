@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,9 +23,8 @@ from tapegrad.tape import versions
 from tapegrad.tape.shape_table import Shape
 from tapegrad.tensor import wrap
 
-MANY, MOST = 6, 1 << 13  # dimensions, elements: of small arrays the shape itself will do
-
 MOST = 4096  # results that are remembered
+MANY = 6  # dimensions, from which on different extents would be many elements
 NUMBERS, INDEXED = {"f", "c"}, {"f", "c", "i"}  # kinds of dtypes
 # With the parameters, which keys may name by `id`.
 _known: dict[tuple[Any, ...], tuple[Likeness | None, Any]] = {}
@@ -207,7 +205,7 @@ def _on_small(op: Op, operand: Node, params: dict[str, Any]) -> Likeness | None:
 
     On many elements its forward would load the kernels for large arrays.
     """
-    if len(operand.shape) > MANY and prod(operand.shape) <= MOST:
+    if len(operand.shape) > MANY:
         return _on_zeros(op, [operand], [None], params)
     small = range(2, 2 + len(operand.shape))  # extents, all different
     found = _on_zeros(op, [Node(None, (), {}, tuple(small), operand.dtype)], [None], params)

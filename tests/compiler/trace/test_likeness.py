@@ -134,7 +134,7 @@ def test_a_value_that_is_printed_is_computed(capsys):
     assert "6." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("ndim", [6, 7, 12])
+@pytest.mark.parametrize("ndim", [6, 7, 12, 15])
 def test_reductions_of_many_dimensions_take_little_memory(ndim):
     x = np.cos(np.arange(2.0**ndim)).reshape((2,) * ndim)
     for f in (lambda v: v.sum(0), lambda v: v.max(-1), lambda v: v.mean((1, 3), keepdims=True)):
