@@ -31,8 +31,10 @@ SHORT: dict[Any, Callable[[Tensor], Any]] = {}
 PAIRS: dict[Any, Callable[[Any, Any], Any]] = {}
 
 OPTIONS = {
-    "out": "an array cannot hold the history of a Tensor: use the Tensor that is returned",
-    "where": "compute everything, and choose with `np.where(condition, t, other)`",
+    "out": "an array cannot hold the history of a Tensor: use the Tensor that is returned, or give "
+    "it a Tensor to write into, as `np.zeros_like(t)`",
+    "where": "compute everything, and choose with `np.where(condition, t, other)`, or write into a "
+    "Tensor, `out=np.zeros_like(t)`",
     "initial": "combine it with the result",
     "dtype": "convert the Tensor with `t.to(dtype)`",
 }

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_face.common import HANDLERS, TABLE, bad_option, title, unsupported
+from tapegrad.numpy_face.writing import into
+from tapegrad.tensor import Tensor
 
 FAMILIES = (
     "constants elementwise reductions order statistics calculus ranges padding shapes joining "
@@ -62,6 +64,10 @@ def _bound(func: Any, handler: Any) -> Callable[[tuple[Any, ...], dict[str, Any]
         given = {} if several else dict(zip(order, args, strict=False))
         given.update(kwargs)
         kept = {}
+        out = given.pop("out", None)
+        out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+        if out is not None and not ("out" in known and isinstance(out, Tensor)):
+            raise bad_option(title(func), "out")
         for name, value in given.items():
             if value is _missing:
                 continue
@@ -69,7 +75,8 @@ def _bound(func: Any, handler: Any) -> Callable[[tuple[Any, ...], dict[str, Any]
                 kept[name] = value
             elif not _default(value, known.get(name)):
                 raise bad_option(title(func), name)
-        return handler(*args, **kept) if several else handler(**kept)
+        found = handler(*args, **kept) if several else handler(**kept)
+        return found if out is None else into(out, found, title(func))
 
     return call
 

@@ -29,6 +29,7 @@ from tapegrad.functions import (
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import Indices, Operand, Sizes, TypeLike, numpy_names
 from tapegrad.functions.inplace_methods import copy_, fill_
+from tapegrad.numpy_face.instead_of_arrays import instead_of_array
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 
@@ -90,14 +91,10 @@ def copy(self: Tensor, order: str = "C") -> Tensor:
 
 
 def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    """`__array__`: what `np.asarray` and functions that know no Tensors make of one.
-
-    SciPy's sparse matrices leave a product to their operand if that is no array of numbers.
-    """
-    if sys._getframe(1).f_code.co_name == "_matmul_dispatch":
-        whole = np.empty((), object)
-        whole[()] = self
-        return whole
+    """`__array__`: what `np.asarray` and functions that know no Tensors make of one."""
+    instead = instead_of_array(self, sys._getframe(1))
+    if instead is not None:
+        return instead
     try:
         found = self.numpy()
     except RuntimeError as why:

@@ -30,8 +30,6 @@ NEAREST: dict[str, str] = {
     "np.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric, or "
     "`tapegrad.linalg.eigvals(t)`, which is complex",
     "np.sort_complex": "`np.sort(t)`",
-    "np.r_": "`np.concatenate([t, [1.0]])`, or `np.stack` of numbers",
-    "np.c_": "`np.column_stack([t, t])`",
     "np.select": "`np.where`, or a choice that is a Tensor",
     "np.pad": "`tapegrad.tensor(array)` as what is padded",
     "np.take": "`tapegrad.tensor(array)[index]`",

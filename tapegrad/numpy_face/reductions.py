@@ -110,27 +110,47 @@ def prod_(
     return reshape(found, remaining(shape, dims, keepdim=True)) if keepdims else found
 
 
-def _spread(x: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, function: Any) -> Tensor:
+def spread_of(off: Tensor, free: Tensor, axis: Any, keepdims: bool, root: bool) -> Tensor:
+    """The variance of deviations or its root, of which the derivative at 0 is 0, as of `np.std`."""
+    if root:
+        return tensor(r.norm(off, 2, axis, bool(keepdims)) / ew.sqrt(free))
+    off = ew.abs(off) if off._a.dtype.kind == "c" else off
+    return sum_(ew.square(off), axis, None, keepdims) / free
+
+
+def _spread(
+    x: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any, function: Any
+) -> Tensor:
     t = averaged(x, dtype, f"np.{function.__name__}")
     if nothing(axis):  # groups of one element each
         t, axis, keepdims = reshape(t, (*t._a.shape, 1)), -1, False
-    return tensor(function(t, axis, keepdim=bool(keepdims), correction=ddof))
+        where = reshape(tensor(where), (*np.shape(where), 1)) if _given(where) else where
+        mean = None if mean is None else reshape(tensor(mean), (*np.shape(mean), 1))
+    if not _given(where) and mean is None:
+        return tensor(function(t, axis, keepdim=bool(keepdims), correction=ddof))
+    off = t - (mean_(t, axis, keepdims=True, where=where) if mean is None else mean)
+    counted = broadcast_to(tensor(where if _given(where) else True), t._a.shape)
+    free = to(sum_(counted, axis, None, keepdims), dtype=t._a.real.dtype) - ddof
+    off = _chosen(off, counted, 0)
+    return spread_of(off, ar.clamp(free, 0), axis, keepdims, function is r.std)
 
 
 @handles(np.var)
 def _var(
     a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False,
-    *, correction: Any = None,
+    *, where: Any = None, mean: Any = None, correction: Any = None,
 ) -> Tensor:  # fmt: skip
-    return _spread(a, axis, dtype, ddof if correction is None else correction, keepdims, r.var)
+    ddof = ddof if correction is None else correction
+    return _spread(a, axis, dtype, ddof, keepdims, where, mean, r.var)
 
 
 @handles(np.std)
 def _std(
     a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False,
-    *, correction: Any = None,
+    *, where: Any = None, mean: Any = None, correction: Any = None,
 ) -> Tensor:  # fmt: skip
-    return _spread(a, axis, dtype, ddof if correction is None else correction, keepdims, r.std)
+    ddof = ddof if correction is None else correction
+    return _spread(a, axis, dtype, ddof, keepdims, where, mean, r.std)
 
 
 def some(x: Tensor, axis: Any, name: str) -> None:

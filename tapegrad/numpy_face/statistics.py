@@ -28,6 +28,7 @@ from tapegrad.numpy_face.reductions import (
     nan_replaced,
     nanmean_,
     some,
+    spread_of,
     sum_,
 )
 from tapegrad.ops.reduce import remaining
@@ -185,7 +186,6 @@ handles(np.nanmin)(lambda a, axis=None, keepdims=False: _extreme(a, axis, keepdi
 
 
 def _spread(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -> Tensor:
-    """The variance or its root, of which the derivative at 0 is 0, as that of `np.std`."""
     x = averaged(a, dtype, "np.nanstd" if root else "np.nanvar")
     if nothing(axis):
         x, axis, keepdims = reshape(x, (1, *x._a.shape)), 0, False
@@ -193,10 +193,7 @@ def _spread(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool
     count = sum_(ew.logical_not(ew.isnan(x)), axis, None, keepdims)
     free = to(count, dtype=x._a.real.dtype) - ddof
     free = ar.where(ew.gt(free, 0), free, np.nan)
-    if root:
-        return r.norm(off, 2, axis, bool(keepdims)) / ew.sqrt(free)
-    off = ew.abs(off) if off._a.dtype.kind == "c" else off
-    return sum_(ew.square(off), axis, None, keepdims) / free
+    return spread_of(off, free, axis, keepdims, root)
 
 
 @handles(np.nanvar)

@@ -235,16 +235,24 @@ def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
 def _into(
     ufunc: Any, method: str, name: str, inputs: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    """A result written into an array, as by `array += t`: right if there is no history to lose."""
-    if any(isinstance(x, Tensor) for x in options["out"]):
-        raise TypeError(
-            f"`{name}`: `out=` cannot be a Tensor: use its own in-place methods, as in `t.add_(x)`"
-        )
+    """A result written where `out=` says: into a Tensor, or as by `array += t` into an array."""
+    out = options["out"]
+    if all(x is None or isinstance(x, Tensor) for x in out):
+        casting = options.pop("casting", "same_kind")
+        where = options.pop("where", True) if method == "__call__" else True
+        if any(isinstance(x, Tensor) for x in inputs):
+            found = call(ufunc, method, inputs, options | {"out": None})
+        else:
+            found = getattr(ufunc, method)(*inputs, **(options | {"out": None}))
+        return writing.into(out, found, name, casting, where, spread=method == "__call__")
     if any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
         raise TypeError(
             f"`{name}` into an array (`out=`, or `array += t`) would lose the history of a Tensor "
-            "that requires grad: write `result = array + t`, or give it `t.detach().numpy()`"
+            "that requires grad: write `result = array + t`, or give it a Tensor to write into, "
+            "as `np.zeros_like(t)`, or `t.detach().numpy()`"
         )
+    if any(isinstance(x, Tensor) for x in out):
+        raise TypeError(f"`{name}`: `out=` is either Tensors or arrays, got both")
     # A Tensor that a transform follows refuses: an array would lose its tangent, or its examples.
     values = [x.numpy() if isinstance(x, Tensor) else x for x in inputs]
     return getattr(ufunc, method)(*values, **options)

@@ -35,13 +35,38 @@ def _again(values: Any, count: int, name: str) -> Tensor:
 
 @handles(np.copyto)
 def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
-    x, value = _target(dst, "np.copyto"), tensor(src)
-    kind = src if isinstance(src, (bool, int, float)) else value._a.dtype
+    write(_target(dst, "np.copyto"), src, "np.copyto", casting, where)
+
+
+def write(x: Tensor, value: Any, name: str, casting: Any = "same_kind", where: Any = True) -> None:
+    """Write values into a Tensor, where a condition holds, if a rule of NumPy's allows the cast."""
+    source = tensor(value)
+    kind = value if isinstance(value, (bool, int, float)) else source._a.dtype
     if isinstance(kind, np.dtype) and not np.can_cast(kind, x._a.dtype, casting):
         raise TypeError(
-            f"`np.copyto` from {kind} to {x._a.dtype} is not allowed with casting={casting!r}"
+            f"`{name}` from {kind} to {x._a.dtype} is not allowed with casting={casting!r}"
         )
-    setitem(x, ..., value if where is True else ar.where(tensor(where), value, x))
+    setitem(x, ..., source if where is True else ar.where(tensor(where), source, x))
+
+
+def into(
+    out: Any, found: Any, name: str, casting: Any = "same_kind", where: Any = True,
+    spread: bool = False,
+) -> Any:  # fmt: skip
+    """Write the results of a function into the Tensors given as `out=`, and return those."""
+    outs, results = (v if isinstance(v, tuple) else (v,) for v in (out, found))
+    kept = [r if o is None else o for o, r in zip(outs, results, strict=True)]
+    for x, value in zip(kept, results, strict=True):
+        if x is not value:
+            shape, own = np.shape(value), x._a.shape
+            ends = zip(shape[::-1], own[::-1], strict=False)
+            spreads = spread and len(shape) <= len(own) and all(n in (1, m) for n, m in ends)
+            if shape != own and not spreads:
+                raise ValueError(
+                    f"`{name}`: a result of shape {shape} does not fit `out=` of shape {own}"
+                )
+            write(x, value, name, casting, where)
+    return kept[0] if len(kept) == 1 else tuple(kept)
 
 
 @handles(np.put)

@@ -271,4 +271,48 @@ case(
     "linalg.tensorinv ind", lambda a: L.tensorinv(a + 3 * np.eye(4).reshape(4, 2, 2), 1), (4, 2, 2)
 )
 
+# -- brackets, and series of coefficients --------------------------------------------------
+P = np.polynomial
+case("r_", lambda t: np.r_[t, 5.0, t * 2, [1, 2]], V)
+case("r_ of elements", lambda t: np.r_[t[0], 0 : t[1] : 3j, t[2]], V)
+case("r_ of rows", lambda t: np.r_["-1", A * t, t, A])
+case("r_ beside each other", lambda t: np.r_["1,2,0", t, t, np.ones(4)], V)
+case("r_ in three dimensions", lambda a, b: np.r_["0,3,1", a, b], V, (2, 4, 1))
+case("c_", lambda t: np.c_[t, np.ones(4), t * t], V)
+case("c_ of a matrix", lambda a, b: np.c_[a, b, I3], (3, 2), (3,))
+KINDS = "Polynomial Chebyshev Legendre Hermite HermiteE Laguerre".split()
+for kind in KINDS:
+    series = getattr(P, kind)
+    case(f"{kind} at", lambda t, f=series: f([1.0, 2.0, 3.0], domain=[0, 4])(t), M)
+    case(f"{kind} of", lambda t, f=series: f(t)(0.3), V)
+    case(f"{kind} of and at", lambda c, t, f=series: f(c, window=[0, 1])(t), V, M)
+case("Polynomial derivative", lambda t: P.Polynomial(t).deriv()(1.5), V)
+case("Legendre integral", lambda t: P.Legendre(t).integ()(0.5), V)
+case("polyval of coefficients", lambda c, t: P.polynomial.polyval(t, c), V, M)
+case("chebval of coefficients", lambda c: P.chebyshev.chebval(0.3, c), V)
+
+# -- results written into a Tensor ---------------------------------------------------------
+zeros_like, SOME = np.zeros_like, np.array([True, False, True])
+case(
+    "divide where", lambda t: np.divide(A, t, out=zeros_like(t), where=SOME),
+    (2, 3),
+)  # fmt: skip
+case("log into what is there", lambda t: np.log(t, out=t * 2, where=A > 1))
+case("add out", lambda t: np.add(t, 1.0, out=zeros_like(t * np.ones((2, 4)))), V)
+case("modf out", lambda t: np.modf(t, out=(zeros_like(t), None))[0])
+case("outer out", lambda t: np.multiply.outer(t, t, out=zeros_like(t * np.ones((4, 1)))), V)
+case("accumulate out", lambda t: np.add.accumulate(t, out=zeros_like(t)))
+case("sum out", lambda t: np.sum(t, 0, None, zeros_like(t[0])))
+case("matmul out", lambda a, b: np.matmul(a, b, out=zeros_like(a)), S, S)
+case("dot out", lambda a, b: np.dot(a, b, zeros_like(a)), S, S)
+case("clip out", lambda t: np.clip(t, 0.5, 1.5, zeros_like(t)))
+case("stack out", lambda t: np.stack([t, t], out=zeros_like(t * np.ones((2, 1)))), V)
+case("median out", lambda t: np.median(t, axis=0, out=zeros_like(t[0])))
+
+# -- spread of some elements, or about a given mean ------------------------------------------
+case("std where", lambda t: np.std(t, where=A > 1))
+case("var where", lambda t: np.var(t, axis=1, ddof=1, keepdims=True, where=SOME), (2, 3))
+case("var mean", lambda t, m: np.var(t, axis=1, mean=m), (2, 3), (2, 1))
+case("std mean where", lambda t, m: np.std(t, axis=1, mean=m, where=SOME), (2, 3), (2, 1))
+
 MORE = list(CASES)[FIRST:]

@@ -28,12 +28,16 @@ REFUSED = {
     "out of a reduction": (
         lambda t: np.add.reduce(t, out=np.ones(2)), r"`np.add.reduce` into an array",
     ),
-    "out is a Tensor": (lambda t: np.sin(t, out=t.detach()), r"in-place methods, as in `t.add_"),
+    "out is both": (
+        lambda t: np.modf(t.detach(), out=(t.detach(), np.ones((2, 2)))), r"got both",
+    ),
+    "out of another type": (
+        lambda t: np.sin(t, out=tg.zeros(2, 2, dtype=tg.int64)), r"`np.sin` from float64 to int64",
+    ),
     "out of a function": (lambda t: np.sum(t, out=np.ones(())), r"`np.sum`: `out=` .*returned"),
     "out by position": (lambda t: np.sum(t, 0, None, np.ones(2)), r"`np.sum`: `out=`"),
     "out of an index": (lambda t: np.argmax(t, 0, np.ones(2, int)), r"`np.argmax`: `out=`"),
     "where": (lambda t: np.sin(t, where=np.eye(2) > 0), r"`np.sin`: `where=` .*np.where"),
-    "where of a function": (lambda t: np.std(t, where=np.eye(2) > 0), r"`np.std`: `where=`"),
     "initial of a ufunc": (
         lambda t: np.logaddexp.reduce(t, initial=3), r"`np.logaddexp.reduce`: `initial=`.*combine",
     ),
@@ -103,8 +107,19 @@ def test_refused(name, t):
 
 # (call, error, message): arguments that make no sense.
 WRONG = {
-    "r_": (lambda t: np.r_[t, t], RuntimeError, r"`np.r_` makes an array .* use `np.concatenate"),
-    "c_": (lambda t: np.c_[t, t], RuntimeError, r"`np.c_` makes an array .* use `np.column_stack"),
+    "out of another shape": (
+        lambda t: np.sin(t, out=tg.zeros(2)), ValueError, r"shape \(2, 2\) does not fit .*\(2,\)",
+    ),
+    "out of a reduction": (
+        lambda t: np.sum(t, axis=0, out=tg.zeros(2, 2)), ValueError, r"`np.sum`: a result of shape",
+    ),
+    "out is a leaf": (lambda t: np.sin(t, out=t), RuntimeError, r"a leaf that requires grad"),
+    "coefficients in a matrix": (
+        lambda t: np.polynomial.Polynomial(t), RuntimeError, r"`np.polynomial.Polynomial` makes an",
+    ),
+    "coefficients along an array": (
+        lambda t: np.polynomial.chebyshev.chebval(np.ones(2), t[0]), RuntimeError, r"chebvander",
+    ),
     "interp period": (lambda t: np.interp(t, [0], [1], period=0), ValueError, r"must not be zero"),
     "pad statistics": (
         lambda t: np.pad(t, 1, mode="mean", stat_length=0), ValueError, r"got 0 of 2",
