@@ -28,8 +28,9 @@ from tapegrad.base.size import ElementCount, Size
 from tapegrad.ops.core import Op
 from tapegrad.ops.graph_nodes import GradFn, node, output
 from tapegrad.tape import versions
+from tapegrad.tape.record_format import DTYPE_BITS, F4_SHAPE, HOOKED
 from tapegrad.tape.shape_table import shapes
-from tapegrad.tape.tape import DTYPE_BITS, F4_SHAPE, HOOKED, Ended, Tape, current, leaf_keys
+from tapegrad.tape.tape import Ended, Tape, current, leaf_keys
 from tapegrad.tape.tape_slice import TapeSlice
 
 if TYPE_CHECKING:

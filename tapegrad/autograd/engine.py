@@ -17,7 +17,8 @@ from tapegrad.dispatch.dispatch import ended
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels.sweep.sweep_abi import SMALL
 from tapegrad.tape import versions
-from tapegrad.tape.tape import DTYPE_BITS, Ended, Tape, current
+from tapegrad.tape.record_format import DTYPE_BITS
+from tapegrad.tape.tape import Ended, Tape, current
 from tapegrad.tensor import Tensor, View, former, noted, place, tape_of, wrap, wrap_as
 
 Tensors = Tensor | Sequence[Tensor]

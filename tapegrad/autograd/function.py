@@ -20,8 +20,9 @@ from tapegrad.dispatch.dispatch import note_line, resolve
 from tapegrad.dispatch.inplace import changed, check_inplace
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.ops.core import CUSTOM, Op, Spec
+from tapegrad.tape.record_format import DTYPE_BITS, GENERAL, SAVES
 from tapegrad.tape.shape_table import LARGE
-from tapegrad.tape.tape import DTYPE_BITS, GENERAL, MODE_FAST, MODE_OFF, SAVES, Tape, current
+from tapegrad.tape.tape import MODE_FAST, MODE_OFF, Tape, current
 from tapegrad.tensor import Tensor, wrap
 
 __all__ = ["Context", "Function", "once_differentiable"]

@@ -16,7 +16,8 @@ import numpy as np
 
 from tapegrad.autograd.hvp_codegen import composed
 from tapegrad.ops.quiet_errstate import quietly
-from tapegrad.tape.tape import SHAPE, Tape, current
+from tapegrad.tape.record_format import SHAPE
+from tapegrad.tape.tape import Tape, current
 from tapegrad.tensor import Tensor
 
 VECTORS_MOST = 8  # vectors up to which the passes are run however large the arrays are

@@ -18,8 +18,7 @@ from tapegrad.kernels.codegen.rule_codegen import OPERANDS, Symbol
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.reduce import remaining
 from tapegrad.ops.shape import sum_to
-from tapegrad.tape.shape_table import Shape, shapes
-from tapegrad.tape.tape import (
+from tapegrad.tape.record_format import (
     CODE_MASK,
     DTYPE_SHIFT,
     GENERAL,
@@ -31,8 +30,9 @@ from tapegrad.tape.tape import (
     SAVES,
     SHAPE,
     SPENT,
-    Tape,
 )
+from tapegrad.tape.shape_table import Shape, shapes
+from tapegrad.tape.tape import Tape
 from tapegrad.tensor import F8
 
 OTHER = HOOKED | PACKED | SPENT | LISTED | MIXED | 1 << DTYPE_SHIFT  # unsupported bits of the word

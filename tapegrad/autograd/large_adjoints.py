@@ -30,7 +30,7 @@ from tapegrad.parallel.large_elementwise import (
     row_steps,
     split,
 )
-from tapegrad.tape.tape import CODE_MASK, LISTED
+from tapegrad.tape.record_format import CODE_MASK, LISTED
 
 # The places of a grid: three operands, the adjoint, the result, the adjoints of the operands.
 G, Y, OUT = 3, 4, 5

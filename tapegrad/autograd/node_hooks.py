@@ -15,7 +15,8 @@ from tapegrad.base.locks import lock
 from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.graph_nodes import GradFn, leaf_node
 from tapegrad.tape import versions
-from tapegrad.tape.tape import HOOKED, SPENT, WORD, Tape, current
+from tapegrad.tape.record_format import HOOKED, SPENT, WORD
+from tapegrad.tape.tape import Tape, current
 from tapegrad.tape.tape_slice import output_of
 from tapegrad.tensor import Tensor, noted, placed, tensor_of, wrap
 

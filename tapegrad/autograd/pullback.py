@@ -16,17 +16,17 @@ from tapegrad.ops.complex_parts import conj, conjugate
 from tapegrad.ops.core import ANALYTIC, ELEMENTWISE, Formula, Op, Spec, by_code
 from tapegrad.ops.elementwise import exact, is_complex, strong
 from tapegrad.ops.shape import sum_to, to
-from tapegrad.tape.shape_table import shapes
-from tapegrad.tape.tape import (
+from tapegrad.tape.record_format import (
     CODE_MASK,
     DTYPE_SHIFT,
     DTYPES,
     LISTED,
     PACKED,
     STRIDE,
-    Tape,
     unpack_from,
 )
+from tapegrad.tape.shape_table import shapes
+from tapegrad.tape.tape import Tape
 from tapegrad.tensor import F8, Tensor, placed, wrap
 
 Wanted = Callable[[int], bool]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import BELOW, DONE, LEAF_REACHED, NEED_INSIDE, SPENT_RECORD
-from tapegrad.tape.tape import SPENT, WORD, Tape
+from tapegrad.tape.record_format import SPENT, WORD
+from tapegrad.tape.tape import Tape
 
 
 def mark(

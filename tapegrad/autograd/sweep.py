@@ -42,19 +42,18 @@ from tapegrad.kernels.sweep.sweep_abi import (
 from tapegrad.native.abi import RuleContext
 from tapegrad.ops.graph_nodes import grad_name
 from tapegrad.tape import versions
-from tapegrad.tape.tape import (
+from tapegrad.tape.record_format import (
     CODE_MASK,
     GENERAL,
     HOOKED,
-    MODE_FAST,
     PACKED,
     SAVES,
     SPENT,
     STRIDE,
-    Tape,
     pack_word,
     unpack_from,
 )
+from tapegrad.tape.tape import MODE_FAST, Tape
 from tapegrad.tensor import Tensor, wrap
 
 # Read once: a look-up in a class takes as long as what is written there.

@@ -18,7 +18,7 @@ from tapegrad.kernels.sweep.sweep_abi import KIND_MEAN, KIND_SUM
 from tapegrad.native.abi import PASSES, READS_RESULT, ROWS, CallPlan
 from tapegrad.ops import axis_layout
 from tapegrad.ops.core import Op
-from tapegrad.tape.tape import GENERAL
+from tapegrad.tape.record_format import GENERAL
 from tapegrad.tensor import F4, F8, SHORT, Tensor
 
 C16 = np.dtype(np.complex128)

@@ -17,8 +17,8 @@ from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.kernels.sweep.sweep_abi import ROOM
 from tapegrad.native.abi import FORM, JOIN, MOST_DIMENSIONS, CallPlan, FormCall, Plan
 from tapegrad.ops.core import Op
+from tapegrad.tape.record_format import DTYPE_BITS, GENERAL, SAVES
 from tapegrad.tape.shape_table import shapes
-from tapegrad.tape.tape import DTYPE_BITS, GENERAL, SAVES
 from tapegrad.tensor import number as short_of
 
 TIMES = 8  # calls until a plan is made, if its loop is on disk

@@ -28,8 +28,8 @@ from tapegrad.kernels.sweep.sweep_abi import (
 from tapegrad.ops.complex_parts import complex_, conj
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import PASSES, STRIDED
+from tapegrad.tape.record_format import INPUTS_SHIFT
 from tapegrad.tape.shape_table import Shape
-from tapegrad.tape.tape import INPUTS_SHIFT
 
 F8, F4, C16, C8 = map(np.dtype, ("f8", "f4", "c16", "c8"))
 KINDS = {F8: (F8, C16), C16: (F8, C16), F4: (F4, C8), C8: (F4, C8)}  # that occur together

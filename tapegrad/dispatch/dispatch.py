@@ -24,8 +24,9 @@ from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.strided import replay
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
+from tapegrad.tape.record_format import DTYPE_BITS, GENERAL, PACKED, SAVES, SHARES
 from tapegrad.tape.shape_table import LARGE
-from tapegrad.tape.tape import DROP_FLOOR, DTYPE_BITS, GENERAL, PACKED, SAVES, Ended, Tape, current
+from tapegrad.tape.tape import DROP_FLOOR, Ended, Tape, current
 from tapegrad.tensor import (
     F4,
     F8,
@@ -262,7 +263,7 @@ def write(
     layout = layout_of(op, arrays, result, params) if native or mixed else None
     known = (native and not mixed) or layout is not None
     values = kept_values(op, codes, arrays if known else given, result)
-    word = op.code | DTYPE_BITS[dtype]
+    word = op.code | DTYPE_BITS[dtype] | (SHARES if op.view else 0)
     entry: Any = values
     if layout is None:
         word |= GENERAL

@@ -31,8 +31,9 @@ from tapegrad.ops.index import assign
 from tapegrad.ops.strided import write_view
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
+from tapegrad.tape.record_format import SPENT
 from tapegrad.tape.shape_table import LARGE
-from tapegrad.tape.tape import MODE_CAREFUL, SPENT, Tape, current
+from tapegrad.tape.tape import MODE_CAREFUL, Tape, current
 from tapegrad.tensor import COPY, INFERENCE, NO_GRAD, Tensor, View, place, placed
 
 FITS = 1e38  # numbers below fit into float32

@@ -13,8 +13,9 @@ import numpy as np
 from tapegrad.dispatch.dispatch import resolve, run
 from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.ops.core import Op, Params
+from tapegrad.tape.record_format import DTYPE_BITS, GENERAL, SAVES
 from tapegrad.tape.shape_table import LARGE
-from tapegrad.tape.tape import DROP_FLOOR, DTYPE_BITS, GENERAL, MODE_FAST, SAVES, current
+from tapegrad.tape.tape import DROP_FLOOR, MODE_FAST, current
 from tapegrad.tensor import Tensor, placed
 
 KNOWN = 4096

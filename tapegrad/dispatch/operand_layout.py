@@ -11,8 +11,8 @@ import numpy as np
 from tapegrad.kernels.sweep.sweep_abi import FIELD, MATRIX, ONE_LEFT, ONE_RIGHT, SMALL, find
 from tapegrad.ops.core import Op
 from tapegrad.ops.shape import STRIDED, stack
+from tapegrad.tape.record_format import BROADCAST, CLASS_SHIFT, COLUMN, ROW, SCALAR
 from tapegrad.tape.shape_table import Shape, strides
-from tapegrad.tape.tape import BROADCAST, CLASS_SHIFT, COLUMN, ROW, SCALAR
 
 Layout = tuple[int, int] | None
 known: dict[Any, Layout] = {}

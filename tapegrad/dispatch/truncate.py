@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from sys import getrefcount
 
-from tapegrad.tape.tape import IN0, LISTED, SHAPE, UNHELD, WORD, Ended, Mark, Tape
+from tapegrad.tape.record_format import IN0, LISTED, SHAPE, WORD
+from tapegrad.tape.tape import UNHELD, Ended, Mark, Tape
 from tapegrad.tensor import Tensor
 
 

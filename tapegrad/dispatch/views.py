@@ -32,18 +32,9 @@ from tapegrad.native.abi import ViewPlan
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import PASSES, STRIDED, clone, expand, getitem
 from tapegrad.ops.strided import as_strided
+from tapegrad.tape.record_format import DTYPE_BITS, FIELDS, GENERAL, IN0, SHARES, STRIDE, pack_into
 from tapegrad.tape.shape_table import Shape, shapes
-from tapegrad.tape.tape import (
-    DTYPE_BITS,
-    FIELDS,
-    GENERAL,
-    IN0,
-    MODE_FAST,
-    STRIDE,
-    Tape,
-    current,
-    pack_into,
-)
+from tapegrad.tape.tape import MODE_FAST, Tape, current
 from tapegrad.tensor import F4, F8, INFERENCE, NO_GRAD, Chain, Tensor, View, number
 
 Params = dict[str, Any]
@@ -146,7 +137,7 @@ def view_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashabl
 
 def _new_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) -> ViewPlan:
     dtype = a.dtype
-    word = op.code | DTYPE_BITS.get(r.dtype, 0)
+    word = op.code | DTYPE_BITS.get(r.dtype, 0) | SHARES
     bits = aux = 0
     ordered = op is as_strided
     if dtype.kind == "c" or r.dtype.kind == "c":

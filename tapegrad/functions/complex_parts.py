@@ -21,7 +21,7 @@ from tapegrad.functions.method_decorators import method
 from tapegrad.functions.shapes import matrix_transpose
 from tapegrad.ops import complex_parts as c
 from tapegrad.ops import shape as s
-from tapegrad.tape.tape import GENERAL
+from tapegrad.tape.record_format import GENERAL
 from tapegrad.tensor import Tensor, wrap
 
 

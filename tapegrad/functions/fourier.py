@@ -27,7 +27,7 @@ from tapegrad.native.abi import TRANSFORM, CallPlan, RowTransform
 from tapegrad.ops import fourier as f
 from tapegrad.ops.core import Op
 from tapegrad.ops.tiling import pad
-from tapegrad.tape.tape import GENERAL
+from tapegrad.tape.record_format import GENERAL
 from tapegrad.tensor import SHORT, Tensor
 
 Sizes = Sequence[int] | None

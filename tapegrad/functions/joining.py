@@ -21,8 +21,9 @@ from tapegrad.functions.shapes import reshape, unsqueeze
 from tapegrad.native.abi import MOST_OPERANDS, CallPlan
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
+from tapegrad.tape.record_format import DTYPE_BITS
 from tapegrad.tape.shape_table import LARGE, Shape
-from tapegrad.tape.tape import DTYPE_BITS, MODE_FAST, current
+from tapegrad.tape.tape import MODE_FAST, current
 from tapegrad.tensor import Tensor, placed, tensor_of, wrap
 
 

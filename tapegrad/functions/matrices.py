@@ -23,7 +23,8 @@ from tapegrad.ops import solve as ops
 from tapegrad.ops.large import COMPILED
 from tapegrad.ops.lu_factors import kept
 from tapegrad.ops.shape import squeeze, unsqueeze
-from tapegrad.tape.tape import DTYPE_BITS, current
+from tapegrad.tape.record_format import DTYPE_BITS
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
 
 

@@ -15,8 +15,9 @@ from tapegrad.kernels.sweep.sweep_abi import SYSTEM
 from tapegrad.ops import solve as ops
 from tapegrad.ops.quiet_errstate import quietly
 from tapegrad.ops.shape import squeeze, unsqueeze
+from tapegrad.tape.record_format import DTYPE_BITS, SAVES
 from tapegrad.tape.shape_table import LARGE
-from tapegrad.tape.tape import DTYPE_BITS, MODE_FAST, SAVES, Tape, current
+from tapegrad.tape.tape import MODE_FAST, Tape, current
 from tapegrad.tensor import Tensor, placed, wrap
 
 

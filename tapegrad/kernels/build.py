@@ -151,7 +151,8 @@ def _fingerprint() -> bytes:
     package = here.parent
     folders = here, package / "native", package / "compiler" / "llvm"
     sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
-    for path in [*sources, package / "tape/tape.py", package / "base/word_struct.py"]:
+    constants = "tape/tape.py", "tape/record_format.py", "base/word_struct.py"
+    for path in [*sources, *(package / name for name in constants)]:
         digest.update(path.read_bytes())
     return digest.digest()
 

@@ -15,7 +15,7 @@ from tapegrad.native.pyobjects import (
     set_slot,
     typed,
 )
-from tapegrad.tape.tape import AUX, IN0, IN1, IN2, LISTED, SHAPE, STRIDE, WORD
+from tapegrad.tape.record_format import AUX, IN0, IN1, IN2, LISTED, SHAPE, STRIDE, WORD
 
 
 @typed

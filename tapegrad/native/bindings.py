@@ -53,8 +53,9 @@ from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
+from tapegrad.tape.record_format import DTYPE_BITS, DTYPES, F4_SHAPE, GENERAL, SAVES
 from tapegrad.tape.shape_table import shapes, strides
-from tapegrad.tape.tape import DTYPE_BITS, DTYPES, F4_SHAPE, GENERAL, SAVES, Tape, current
+from tapegrad.tape.tape import Tape, current
 from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, former, wrap
 
 _NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}  # places in its table

@@ -13,7 +13,7 @@ from tapegrad.native.pyobjects import (
     itemsize_of,
     typed,
 )
-from tapegrad.tape.tape import COLUMN, FLAT, ROW
+from tapegrad.tape.record_format import COLUMN, FLAT, ROW
 
 CHUNK = 128  # elements that are brought together for a kernel
 CHUNKS = 3 * CHUNK

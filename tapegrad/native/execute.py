@@ -39,7 +39,7 @@ from tapegrad.native.pyobjects import (
     typed,
 )
 from tapegrad.native.reclaim import drop_tail, has_room, is_crowded
-from tapegrad.tape.tape import CLASSES, CODE_MASK, F4_SHAPE, GENERAL, SAVES
+from tapegrad.tape.record_format import CLASSES, CODE_MASK, F4_SHAPE, GENERAL, SAVES
 
 
 @typed

@@ -48,7 +48,7 @@ from tapegrad.native.pyobjects import (
     typed,
 )
 from tapegrad.native.row_passes import run_passes
-from tapegrad.tape.tape import COMPLEX_INPUTS, INPUTS_SHIFT
+from tapegrad.tape.record_format import COMPLEX_INPUTS, INPUTS_SHIFT
 
 ONE_COMPLEX = 1 << INPUTS_SHIFT  # in the word of a record: the first operand is
 UNSURE = -1  # in place of exceptions: Python has to compute it

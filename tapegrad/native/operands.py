@@ -35,7 +35,7 @@ from tapegrad.native.pyobjects import (
     shape_number,
     typed,
 )
-from tapegrad.tape.tape import F4_SHAPE
+from tapegrad.tape.record_format import F4_SHAPE
 
 # Beside the bytes of an element: the operands are large; some do not lie in C order.
 LARGE, STRIDED, MIXED = 64, 128, 256

@@ -48,8 +48,8 @@ from tapegrad.native.pyobjects import (
     tell_python,
     typed,
 )
-from tapegrad.tape.tape import BROADCAST, CODE_MASK, DTYPE_SHIFT, GENERAL, INPUTS_SHIFT
-from tapegrad.tape.tape import SCALAR as AS_SCALAR
+from tapegrad.tape.record_format import BROADCAST, CODE_MASK, DTYPE_SHIFT, GENERAL, INPUTS_SHIFT
+from tapegrad.tape.record_format import SCALAR as AS_SCALAR
 
 COMPLEX = C16_TYPE << DTYPE_SHIFT
 TWO_THREADS = 1 << 17  # elements from which two may be at work: twice `large_elementwise.SPLIT`

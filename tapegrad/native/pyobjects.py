@@ -14,7 +14,8 @@ from tapegrad.kernels.flags import typed_with
 from tapegrad.kernels.memory import address, call0, call1, call2, call3, call8, i4, i8, room_i8
 from tapegrad.kernels.sweep.sweep_abi import FIELDS, NO_DIGIT, ONE_DIGIT, SIZE_BITS, WRITEABLE
 from tapegrad.native.abi import Frame, Nest, Operand, Plan
-from tapegrad.tape.tape import CLASS_SHIFT, MODE_FAST, MODE_OFF
+from tapegrad.tape.record_format import CLASS_SHIFT
+from tapegrad.tape.tape import MODE_FAST, MODE_OFF
 
 typed = typed_with(frame=Frame, nest=Nest, operands=Operand, plan=Plan)
 REFUSED = -1

@@ -11,8 +11,9 @@ from tapegrad.native.pyobjects import (
     int_value,
     typed,
 )
-from tapegrad.tape.tape import COMPLEX_SHIFT, DROP_FLOOR, RELEASED, SHAPE, SPENT, STRIDE
-from tapegrad.tape.tape import WORD as TAPE_WORD
+from tapegrad.tape.record_format import COMPLEX_SHIFT, RELEASED, SHAPE, SHARES, SPENT, STRIDE
+from tapegrad.tape.record_format import WORD as TAPE_WORD
+from tapegrad.tape.tape import DROP_FLOOR
 
 MANY = 64  # records at a time
 FOUND = 65  # words: these, and one more
@@ -57,7 +58,8 @@ def dropped(frame, tape, found_at, n):
         index = i8(found_at)[k]
         record = i8(records + index * STRIDE)
         record[TAPE_WORD] |= RELEASED | SPENT
-        less += 8 * sizes[record[SHAPE]] << (record[TAPE_WORD] >> COMPLEX_SHIFT & 1)
+        if record[TAPE_WORD] & SHARES == 0:
+            less += 8 * sizes[record[SHAPE]] << (record[TAPE_WORD] >> COMPLEX_SHIFT & 1)
         i8(found_at)[k] = entries[index]
         incref(frame.none)
         entries[index] = frame.none

@@ -29,7 +29,7 @@ from tapegrad.native.pyobjects import (
     tape_of_thread,
     typed,
 )
-from tapegrad.tape.tape import F4_SHAPE
+from tapegrad.tape.record_format import F4_SHAPE
 
 
 @typed

@@ -36,7 +36,7 @@ from tapegrad.native.pyobjects import (
     set_slot,
     typed,
 )
-from tapegrad.tape.tape import FIELDS, SAVES, SHAPE, SPENT, WORD
+from tapegrad.tape.record_format import FIELDS, SAVES, SHAPE, SPENT, WORD
 
 DIMENSIONS = 64  # the most that NumPy has
 INPUTS = 3  # for whose adjoints the compiled sweep has made sure that there is room

@@ -43,7 +43,8 @@ from tapegrad.native.pyobjects import (
     tape_of_thread,
     typed,
 )
-from tapegrad.tape.tape import F4_SHAPE, MODE_FAST
+from tapegrad.tape.record_format import F4_SHAPE
+from tapegrad.tape.tape import MODE_FAST
 
 # So many records are looked at, from the root down, and then so many, at most: above the lowest one
 # that is not released there may be thousands that this root does not reach.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.ops.core import by_code
-from tapegrad.tape.records import Record
-from tapegrad.tape.shape_table import shapes
-from tapegrad.tape.tape import (
+from tapegrad.tape.record_format import (
     BROADCAST,
     CLASS_SHIFT,
     CODE_MASK,
@@ -15,10 +13,10 @@ from tapegrad.tape.tape import (
     SHAPE,
     SPENT,
     WORD,
-    Leaf,
-    Tape,
-    current,
 )
+from tapegrad.tape.records import Record
+from tapegrad.tape.shape_table import shapes
+from tapegrad.tape.tape import Leaf, Tape, current
 
 
 class GradFn:

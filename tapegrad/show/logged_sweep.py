@@ -19,7 +19,8 @@ from tapegrad.show.graph_boxes import Swept
 from tapegrad.show.known_values import known_values
 from tapegrad.show.named_slice import NamedSlice, Names, Operand
 from tapegrad.show.sweep_steps import Contribution, SweepStep, SweepSteps
-from tapegrad.tape.tape import SPENT, WORD, current
+from tapegrad.tape.record_format import SPENT, WORD
+from tapegrad.tape.tape import current
 from tapegrad.tape.tape_slice import output_of
 from tapegrad.tensor import Tensor, noted, wrap
 

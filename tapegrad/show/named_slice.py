@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
-from tapegrad.tape.tape import CODE_MASK, PACKED, RELEASED, SPENT, WORD, Tape
+from tapegrad.tape.record_format import CODE_MASK, PACKED, RELEASED, SPENT, WORD
+from tapegrad.tape.tape import Tape
 from tapegrad.tape.tape_slice import beneath
 from tapegrad.tensor import Tensor, place, tape_of
 

@@ -13,8 +13,9 @@ from tapegrad.base.text_tables import byte_count, counted, html_table, text_tabl
 from tapegrad.ops.core import Op, by_code
 from tapegrad.show.named_slice import root_of
 from tapegrad.tape import versions
+from tapegrad.tape.record_format import CODE_MASK, WORD
 from tapegrad.tape.shape_table import Shape
-from tapegrad.tape.tape import CODE_MASK, WORD, Tape, current
+from tapegrad.tape.tape import Tape, current
 from tapegrad.tape.tape_slice import TapeSlice, beneath
 from tapegrad.tensor import Tensor
 

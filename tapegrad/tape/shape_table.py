@@ -35,10 +35,6 @@ class Shapes:
         found = self.ids.get(shape)
         return self._add(shape) if found is None else found
 
-    def nbytes(self, numbers: np.ndarray) -> int:
-        """How many bytes numbers of these shapes take, of eight bytes each."""
-        return 8 * int(self.sizes[numbers].sum())
-
     def _add(self, shape: Shape) -> int:
         with self._growing:
             if shape in self.ids:

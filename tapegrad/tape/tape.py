@@ -1,13 +1,11 @@
 """The Wengert tape: one flat buffer of integers, one record per operation.
 
-A record is six 64-bit integers, `WORD IN0 IN1 IN2 SHAPE AUX`, at an absolute position that only
-ever grows.  Beside the buffer run two lists with an entry per record: `keep`, the values that the
-derivative will need, and `tokens`, the position objects themselves.  There is room for `capacity`
-records, of which `used` are written.  A handle (a Tensor) holds the very integer object that stands
-in `tokens`, so its reference count tells whether the record is still referenced: abandoned records
-are found without weak references, and without a finaliser per Tensor.
-
-An input is a position (> 0), a leaf slot (< 0, slot `s` is written `-s - 1`) or nothing (0).
+A record (`record_format`) stands at an absolute position that only ever grows.  Beside the buffer
+run two lists with an entry per record: `keep`, the values that the derivative will need, and
+`tokens`, the position objects themselves.  There is room for `capacity` records, of which `used`
+are written.  A handle (a Tensor) holds the very integer object that stands in `tokens`, so its
+reference count tells whether the record is still referenced: abandoned records are found without
+weak references, and without a finaliser per Tensor.
 
 **Re-entrancy.** At every call, function entry, loop back edge and allocation of a container (the
 collector) Python may run a signal handler, a finaliser or another thread, which may compute with
@@ -18,7 +16,6 @@ still the same (each change puts a new one there), then commit by stores and ope
 from __future__ import annotations
 
 import itertools
-import struct
 import weakref
 from _thread import _local, allocate_lock, get_ident  # `threading` takes a millisecond to import
 from array import array
@@ -31,35 +28,25 @@ import numpy as np
 from tapegrad.base.public_names import listed
 from tapegrad.base.reference_counts import expected_count
 from tapegrad.tape import cycles
+from tapegrad.tape.record_format import (
+    CODE_MASK,
+    COMPLEX_SHIFT,
+    FIELDS,
+    IN0,
+    IN1,
+    LISTED,
+    RELEASED,
+    SAVES,
+    SHAPE,
+    SHARES,
+    SPENT,
+    STRIDE,
+    WORD,
+    pack_into,
+    unpack_from,
+)
 from tapegrad.tape.records import Record, Records
 from tapegrad.tape.shape_table import Shape, shapes
-
-FIELDS = 6
-WORD, IN0, IN1, IN2, SHAPE, AUX = range(FIELDS)
-STRIDE = 8 * FIELDS
-pack_into = struct.Struct(f"{FIELDS}q").pack_into
-unpack_from = struct.Struct(f"{FIELDS}q").unpack_from
-pack_word = struct.Struct("q").pack_into
-
-# The word: operation code, how each input is broadcast, the dtype, and the state of the record.
-CODE_MASK = 0xFFFF
-FLAT, SCALAR, ROW, COLUMN = range(4)
-CLASS_SHIFT = (16, 18, 20)
-CLASSES = 0x3F << CLASS_SHIFT[0]
-DTYPE_SHIFT, COMPLEX_SHIFT = 22, 23  # the second bit of a dtype says complex
-DTYPES = (np.dtype("f8"), np.dtype("f4"), np.dtype("c16"), np.dtype("c8"))
-DTYPE_BITS = {dtype: bits << DTYPE_SHIFT for bits, dtype in enumerate(DTYPES)}
-GENERAL = 1 << 24  # only the general (Python) walker understands this record
-RELEASED = 1 << 25  # a sweep has passed without retain_graph
-SPENT = 1 << 26  # ... and took saved values away that a second sweep would need
-HOOKED = 1 << 27  # the adjoint of this record has hooks
-LISTED = 1 << 28  # more inputs than fit: in `input_lists`, IN0 is their offset, IN1 their number
-PACKED = 1 << 29  # the saved values went through saved_tensors_hooks
-SAVES = 1 << 30  # values are saved, not only static arguments
-BROADCAST = 1 << 31  # AUX leads to the strides of each operand in the result
-INPUTS_SHIFT = 32
-COMPLEX_INPUTS = 7 << INPUTS_SHIFT  # which inputs are complex, where the compiled sweep is to know
-MIXED = COMPLEX_INPUTS | 1 << COMPLEX_SHIFT  # something about the record is complex
 
 # Positions start above 256: CPython shares its integers up to that, so their counts say nothing.
 FIRST = 1000
@@ -71,7 +58,6 @@ MIN_CAPACITY = 4096
 DROP_FLOOR = 1 << 20  # bytes of recorded results from which on `drop_tail` runs
 DEBT_FLOOR = 1 << 24  # bytes of recorded results before records are reclaimed
 
-F4_SHAPE = -2  # `Tensor._s` of a float32 Tensor is F4_SHAPE - n where a float64 one has n
 MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
 Mark = tuple[list[Any], int, int, int]  # the tokens, and the lengths of these, leaves, input_lists
 
@@ -295,8 +281,7 @@ class Tape(Records):
             return
         rows = self.words()[found]
         rows[:, WORD] |= RELEASED | SPENT
-        sizes = shapes.sizes[rows[:, SHAPE]] << (rows[:, WORD] >> COMPLEX_SHIFT & 1)
-        debt = max(self.debt - 8 * int(sizes.sum()), 0)
+        debt = max(self.debt - _owed(rows), 0)
         words = self.words()
         dropped: list[Any] = []
         tail = (index, count)
@@ -572,15 +557,21 @@ class Tape(Records):
         return leaves, slots, array("q", [renumber.get(code, code) for code in inputs])
 
 
+def _owed(words: np.ndarray) -> int:
+    """About how many bytes the results of records take that do not lie in other results."""
+    sizes = shapes.sizes[words[:, SHAPE]] << (words[:, WORD] >> COMPLEX_SHIFT & 1)
+    return 8 * int(sizes[(words[:, WORD] & SHARES) == 0].sum())
+
+
 def _held(words: np.ndarray) -> int:
     """About how many bytes records hold with all that belongs to them."""
-    return 1024 * len(words) + shapes.nbytes(words[:, SHAPE])
+    return 1024 * len(words) + _owed(words)
 
 
 def _limit(words: np.ndarray, leaves: list[Any]) -> int:
     """The debt from which on to reclaim, given the words of the survivors and what they read."""
     of_leaves = int(sum(leaf._a.nbytes for leaf in leaves))
-    return max(DEBT_FLOOR, shapes.nbytes(words[:, SHAPE]) + 2 * of_leaves)
+    return max(DEBT_FLOOR, _owed(words) + 2 * of_leaves)
 
 
 class _Current(_local):

@@ -13,7 +13,8 @@ from tapegrad.base.native_arrays import in_native_form, native_array
 from tapegrad.dispatch.truncate import truncate
 from tapegrad.functions.masked_elements import MaskedElements
 from tapegrad.lift.lifted_tensor import Lifted, on_tape
-from tapegrad.tape.tape import DTYPE_BITS, MODE_CAREFUL, MODE_FAST, MODE_OFF, current
+from tapegrad.tape.record_format import DTYPE_BITS
+from tapegrad.tape.tape import MODE_CAREFUL, MODE_FAST, MODE_OFF, current
 from tapegrad.tensor import Tensor, place, wrap
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
 

@@ -20,7 +20,8 @@ from tapegrad.lift.levels import Level, level
 from tapegrad.lift.lifted_tensor import constant, pull, zeros_like
 from tapegrad.ops.elementwise import is_complex
 from tapegrad.ops.shape import permute, reshape
-from tapegrad.tape.tape import GENERAL, WORD, current
+from tapegrad.tape.record_format import GENERAL, WORD
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.call_arguments import (
     Argnums,

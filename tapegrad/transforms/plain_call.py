@@ -19,7 +19,8 @@ from tapegrad.lift.gradient_targets import followed_leaves
 from tapegrad.lift.levels import Level
 from tapegrad.lift.lifted_tensor import highest
 from tapegrad.ops.core import Spec
-from tapegrad.tape.tape import DTYPE_BITS, MODE_FAST, MODE_OFF, SAVES, Tape, current, leaf_keys
+from tapegrad.tape.record_format import DTYPE_BITS, SAVES
+from tapegrad.tape.tape import MODE_FAST, MODE_OFF, Tape, current, leaf_keys
 from tapegrad.tensor import Tensor, number, placed, tensor_of, wrap_as
 from tapegrad.transforms.call_arguments import name_of
 

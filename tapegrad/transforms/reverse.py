@@ -23,7 +23,8 @@ from tapegrad.lift.gradient_targets import (
     variable,
 )
 from tapegrad.lift.lifted_tensor import Lifted, constant, on_tape, pull
-from tapegrad.tape.tape import IN0, LISTED, MODE_FAST, SHAPE, WORD, Ended, Tape, current, leaf_keys
+from tapegrad.tape.record_format import IN0, LISTED, SHAPE, WORD
+from tapegrad.tape.tape import MODE_FAST, Ended, Tape, current, leaf_keys
 from tapegrad.tensor import F8, Tensor, View, wrap
 from tapegrad.transforms.call_arguments import (
     Argnums,

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 import tapegrad
-from tapegrad.tape.tape import STRIDE
+from tapegrad.tape.record_format import STRIDE
 
 PACKAGE = os.path.dirname(tapegrad.__file__)
 WATCHED = (PACKAGE, os.path.dirname(np.__file__), os.path.dirname(os.__file__) + "/contextlib.py")

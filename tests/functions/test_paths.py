@@ -10,7 +10,8 @@ from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.functions import joining
 from tapegrad.ops.families import by_code
 from tapegrad.ops.shape import getitem
-from tapegrad.tape.tape import CODE_MASK, WORD, current
+from tapegrad.tape.record_format import CODE_MASK, WORD
+from tapegrad.tape.tape import current
 from tapegrad.tape.versions import root
 from tapegrad.tensor import View
 

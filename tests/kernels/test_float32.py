@@ -5,8 +5,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.autograd.sweep import Sweep
+from tapegrad.tape.record_format import F4_SHAPE
 from tapegrad.tape.shape_table import shapes
-from tapegrad.tape.tape import F4_SHAPE
 
 pytestmark = pytest.mark.tapegrad_only("what the compiled sweep does by itself")
 

@@ -7,10 +7,11 @@ import threading
 import time
 import weakref
 
+import numpy as np
 import pytest
 
 from tapegrad.base.reference_counts import expected_count
-from tapegrad.tape.tape import FIRST, current
+from tapegrad.tape.tape import DEBT_FLOOR, FIRST, current
 
 pytestmark = pytest.mark.tapegrad_only("the tape")
 
@@ -437,6 +438,18 @@ def test_dropped_large_results_do_not_wait_for_the_tape_to_fill(leaf):
         return resident() - before
 
     assert alone(run) < 300e6
+
+
+def test_views_that_were_looked_at_do_not_hide_what_results_owe(leaf):
+    x, results = leaf(np.full((100, 100), 0.5)), []
+    for _ in range(1000):
+        kept = (x * x).sin()
+        results.append(weakref.ref(kept._a))
+        kept = kept.sum()
+        for view in (x.t(), x[::2], x.reshape(-1)[1:]):
+            float(view.max().detach())
+    assert kept.item() > 0
+    assert sum(result() is not None for result in results) * x._a.nbytes <= 2 * DEBT_FLOOR
 
 
 def test_abandoned_records_are_a_constant_factor_of_the_live_ones(leaf):

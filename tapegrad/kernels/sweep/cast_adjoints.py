@@ -4,7 +4,7 @@ from tapegrad.kernels.memory import f4, f8, i8
 from tapegrad.kernels.sweep.arena import hand_on, take, wanted, widened
 from tapegrad.kernels.sweep.reachability import input_at
 from tapegrad.kernels.sweep.sweep_abi import SweepFrame
-from tapegrad.tape.tape import FIELDS, SHAPE
+from tapegrad.tape.record_format import FIELDS, SHAPE
 
 
 def cast_back(frame_at, index, kind, g, itemsize, p5, p6, p7):

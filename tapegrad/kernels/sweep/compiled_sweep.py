@@ -70,7 +70,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     SweepFrame,
 )
 from tapegrad.kernels.sweep.view_adjoints import clear, gather, repeats, scatter
-from tapegrad.tape.tape import (
+from tapegrad.tape.record_format import (
     AUX,
     CODE_MASK,
     DTYPE_SHIFT,

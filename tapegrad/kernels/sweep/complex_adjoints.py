@@ -20,7 +20,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     SweepFrame,
 )
 from tapegrad.kernels.sweep.view_adjoints import clear, row_count, row_length, row_pace, row_start
-from tapegrad.tape.tape import AUX, COMPLEX_SHIFT, DTYPE_SHIFT, FIELDS, ROW, SCALAR, WORD
+from tapegrad.tape.record_format import AUX, COMPLEX_SHIFT, DTYPE_SHIFT, FIELDS, ROW, SCALAR, WORD
 
 
 @helper

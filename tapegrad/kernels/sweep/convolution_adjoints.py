@@ -11,7 +11,7 @@ from tapegrad.kernels.memory import i4, i8, room_i8
 from tapegrad.kernels.sweep.arena import data, give_back, hand_on, has_nan, saved, take, wanted
 from tapegrad.kernels.sweep.reachability import input_at
 from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, SweepFrame
-from tapegrad.tape.tape import AUX, FIELDS
+from tapegrad.tape.record_format import AUX, FIELDS
 
 
 @typed

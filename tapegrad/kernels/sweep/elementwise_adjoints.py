@@ -28,7 +28,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     REAL,
 )
 from tapegrad.kernels.sweep.view_adjoints import clear, row_count, row_length, row_start
-from tapegrad.tape.tape import (
+from tapegrad.tape.record_format import (
     AUX,
     BROADCAST,
     CODE_MASK,

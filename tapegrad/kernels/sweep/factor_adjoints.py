@@ -21,7 +21,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     SYSTEM,
     SweepFrame,
 )
-from tapegrad.tape.tape import AUX, FIELDS, SHAPE
+from tapegrad.tape.record_format import AUX, FIELDS, SHAPE
 
 SQUARE = SYSTEM * 8  # bytes of the largest matrix
 SIDE = (1 << FACTOR_SIDE) - 1

@@ -9,7 +9,7 @@ from tapegrad.kernels.memory import address, call4, call8, f4, f8, i8, room_i8
 from tapegrad.kernels.sweep.arena import give_back, hand_on, take, wanted
 from tapegrad.kernels.sweep.reachability import input_at
 from tapegrad.kernels.sweep.sweep_abi import SweepFrame
-from tapegrad.tape.tape import AUX, DTYPE_SHIFT, FIELDS, WORD
+from tapegrad.tape.record_format import AUX, DTYPE_SHIFT, FIELDS, WORD
 
 
 @typed

@@ -20,7 +20,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     ONE_RIGHT,
 )
 from tapegrad.kernels.sweep.view_adjoints import clear
-from tapegrad.tape.tape import AUX
+from tapegrad.tape.record_format import AUX
 
 TINY = 64  # multiplications for which BLAS takes longer to be called than loops to be done
 

@@ -11,7 +11,17 @@ from tapegrad.kernels.sweep.sweep_abi import (
     SPENT_RECORD,
     UNUSED,
 )
-from tapegrad.tape.tape import FIELDS, GENERAL, IN0, IN1, LISTED, RELEASED, SAVES, SPENT, WORD
+from tapegrad.tape.record_format import (
+    FIELDS,
+    GENERAL,
+    IN0,
+    IN1,
+    LISTED,
+    RELEASED,
+    SAVES,
+    SPENT,
+    WORD,
+)
 
 
 @typed

@@ -22,7 +22,7 @@ from tapegrad.kernels.sweep.arena import (
 from tapegrad.kernels.sweep.reachability import input_at
 from tapegrad.kernels.sweep.sweep_abi import KIND_SLOGDET, KIND_SOLVE, SweepFrame
 from tapegrad.kernels.sweep.view_adjoints import clear
-from tapegrad.tape.tape import AUX, FIELDS
+from tapegrad.tape.record_format import AUX, FIELDS
 
 
 @typed

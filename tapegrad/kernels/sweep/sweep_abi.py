@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from tapegrad.base.word_struct import WordStruct
-from tapegrad.tape.tape import DTYPE_SHIFT
+from tapegrad.tape.record_format import DTYPE_SHIFT
 
 
 class SweepFrame(WordStruct):

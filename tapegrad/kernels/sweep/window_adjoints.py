@@ -8,7 +8,7 @@ from tapegrad.kernels.sweep.arena import give_back, hand_on, take, wanted
 from tapegrad.kernels.sweep.reachability import input_at
 from tapegrad.kernels.sweep.sweep_abi import SweepFrame
 from tapegrad.kernels.windows_abi import WindowAdjoint
-from tapegrad.tape.tape import AUX, FIELDS
+from tapegrad.tape.record_format import AUX, FIELDS
 
 
 def windowed(frame_at, index, kind, g, p4, p5, p6, p7):

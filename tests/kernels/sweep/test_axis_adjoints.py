@@ -9,7 +9,7 @@ import tapegrad as tg
 from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.ops.families import by_code
 from tapegrad.ops.reduce import standardize
-from tapegrad.tape.tape import GENERAL
+from tapegrad.tape.record_format import GENERAL
 from tests.kernels.sweep.test_compiled_sweep import both
 
 pytestmark = pytest.mark.tapegrad_only("compares paths through the library")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 import tapegrad as tg
-from tapegrad.tape.tape import GENERAL
+from tapegrad.tape.record_format import GENERAL
 from tests.kernels.sweep.test_compiled_sweep import both
 
 pytestmark = pytest.mark.tapegrad_only("compares paths through the library")
