@@ -85,8 +85,8 @@ NEAREST: dict[str, str] = {
     "scipy.stats": "`tapegrad.scipy.stats`, which has densities, distribution functions and "
     "quantiles, or the formula in NumPy's functions,",
     **{f"scipy.{m}": f"what is in `tapegrad.scipy.{m}.__all__`" for m in ("linalg", "special")},
-    "scipy.spatial": "`tapegrad.scipy.spatial.distance`, or of rotations their formula in NumPy's "
-    "functions,",
+    "scipy.spatial": "`tapegrad.scipy.spatial.distance`, or for rotations set `SCIPY_ARRAY_API=1` "
+    "before SciPy is imported,",
     "scipy.interpolate.interp1d": "`np.interp(t, x, y)`",
     "scipy.interpolate": "`tapegrad.scipy.interpolate.CubicSpline`, or of another spline "
     "`spline(x, np.eye(len(x)))(s) @ t` for `spline(x, t)(s)`: they are linear in the values",

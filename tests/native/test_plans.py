@@ -58,13 +58,6 @@ def test_products_of_matrices(shapes):
     assert_alike(table["matmul"], (a.t(), a))
 
 
-@pytest.fixture(autouse=True, scope="module")
-def all_loaded():
-    """No module is loaded late, while a function that it would take over is replaced."""
-    for name in tg.__all__:
-        getattr(tg, name)
-
-
 def test_it_is_taken_and_differentiated():
     z, w = tg.tensor(values(3), requires_grad=True), tg.tensor(values(3, 1))
     with tg.autograd.detect_anomaly():
@@ -107,16 +100,13 @@ def test_operations_on_integers(op):
                 assert_alike(op, (a, other))
 
 
-def test_operations_on_integers_are_taken(monkeypatch):
-    from tapegrad.dispatch import dispatch, op_functions
-
+def test_operations_on_integers_are_taken(taken_natively):
     i, j = tg.tensor([5, 6, 7]), tg.tensor([[2], [3]])
     i + j  # its shapes are known from here on
-    for module in (dispatch, op_functions):
-        monkeypatch.setattr(module, "run", None)
-    assert ((i * 2 + j) // 3 % 4).tolist() == [[0, 0, 1], [0, 1, 1]]
-    assert (-i < j).tolist() == [[True] * 3] * 2
-    assert (i == 6).dtype is tg.bool
+    with taken_natively():
+        assert ((i * 2 + j) // 3 % 4).tolist() == [[0, 0, 1], [0, 1, 1]]
+        assert (-i < j).tolist() == [[True] * 3] * 2
+        assert (i == 6).dtype is tg.bool
 
 
 @pytest.mark.parametrize("op", DIVISIONS, ids=lambda op: op.name)
@@ -169,18 +159,15 @@ def test_constants_of_another_precision(op, dtype):
         assert_alike(op, (c, x))
 
 
-def test_masks_and_counts_are_taken(monkeypatch):
-    from tapegrad.dispatch import dispatch, op_functions
-
+def test_masks_and_counts_are_taken(taken_natively):
     x, n = tg.tensor([1.0, -2.0, 3.0], requires_grad=True), tg.tensor([1, 2, 3])
     x * (x > 0)  # its shape is known from here on
-    for module in (dispatch, op_functions):
-        monkeypatch.setattr(module, "run", None)
-    assert (x * (x > 0) + x / n).tolist() == [2.0, -1.0, 4.0]
-    assert (np.float64(2.0) * x + np.int64(1) - x * np.int64(3)).tolist() == [0.0, 3.0, -2.0]
-    assert (n * np.int64(3) + True).tolist() == [4, 7, 10]
-    assert (x * x.detach().float() - True).tolist() == [0.0, 3.0, 8.0]
-    assert (n.t() < x).tolist() == [False, False, False]
+    with taken_natively():
+        assert (x * (x > 0) + x / n).tolist() == [2.0, -1.0, 4.0]
+        assert (np.float64(2.0) * x + np.int64(1) - x * np.int64(3)).tolist() == [0.0, 3.0, -2.0]
+        assert (n * np.int64(3) + True).tolist() == [4, 7, 10]
+        assert (x * x.detach().float() - True).tolist() == [0.0, 3.0, 8.0]
+        assert (n.t() < x).tolist() == [False, False, False]
 
 
 def test_what_is_written_into_a_mask_does_not_change_the_gradient():
