@@ -2,8 +2,7 @@
 
 ``_a``     the array
 ``_pos``   0: a constant; < 0: a leaf that requires grad (a key of its own); > 0: a position
-``_s``     the number of its shape when it is a float64 array of not too many elements, which the
-           native path takes; of such a float32 array (the native path's) `F4_SHAPE` less it; or -1
+``_s``     the number of its shape where native code takes it (of float32 `F4_SHAPE` less it), or -1
 ``_home``  None: neither on a tape nor a view; a `Tape`: where `_pos` counts; a `View`: see there
 
 Everything that only some Tensors have (a gradient, hooks) stands in slots that stay empty.
@@ -47,9 +46,9 @@ class View:
     """What a Tensor that shares another's memory knows about it.
 
     The base is never itself a view; the chain of view operations leads from it to here.  `stamp` is
-    the base's position at which this view's own position was made: when an in-place operation has
-    moved the base on, the two differ, and the view's place on the tape is made anew before use.
-    Without a base nothing is followed: `frozen` says why, or it is an element of NumPy's, a number.
+    the base's position at which this view's own was made: when an in-place operation has moved the
+    base on, they differ, and the view's place on the tape is made anew before use.  Without a base
+    nothing is followed: `frozen` says why, or it is an element of NumPy's, a number.
     """
 
     __slots__ = ("base", "chain", "frozen", "several", "stamp", "tape")

@@ -50,6 +50,37 @@ from tapegrad.scipy.stats.hypothesis_tests import (
     ttest_rel,
 )
 from tapegrad.scipy.stats.kernel_density import gaussian_kde
+from tapegrad.scipy.stats.lifetimes import (
+    arcsine,
+    betaprime,
+    burr12,
+    chi,
+    exponnorm,
+    exponweib,
+    fisk,
+    foldnorm,
+    genextreme,
+    genpareto,
+    gompertz,
+    hypsecant,
+    invgauss,
+    invweibull,
+    johnsonsb,
+    johnsonsu,
+    levy,
+    loggamma,
+    loglaplace,
+    loguniform,
+    lomax,
+    maxwell,
+    moyal,
+    nakagami,
+    powerlaw,
+    rice,
+    triang,
+    truncexpon,
+    weibull_max,
+)
 from tapegrad.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal
 from tapegrad.scipy.stats.sample_statistics import (
     entropy,
@@ -66,12 +97,16 @@ from tapegrad.scipy.stats.sample_statistics import (
 )
 
 __all__ = [
-    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "entropy",
-    "expon", "f", "gamma", "gaussian_kde", "gennorm", "geom", "gmean", "gumbel_l", "gumbel_r",
-    "halfcauchy", "halfnorm", "hmean", "invgamma", "iqr", "kurtosis", "laplace", "linregress",
-    "logistic", "lognorm", "moment", "multinomial", "multivariate_normal", "nbinom", "norm",
-    "pareto", "pearsonr", "poisson", "rayleigh", "sem", "skew", "skewnorm", "t", "truncnorm",
-    "ttest_1samp", "ttest_ind", "ttest_rel", "uniform", "variation", "vonmises", "weibull_min",
+    "arcsine", "bernoulli", "beta", "betabinom", "betaprime", "binom", "burr12", "cauchy",
+    "chi", "chi2", "dirichlet", "entropy", "expon", "exponnorm", "exponweib", "f", "fisk",
+    "foldnorm", "gamma", "gaussian_kde", "genextreme", "gennorm", "genpareto", "geom", "gmean",
+    "gompertz", "gumbel_l", "gumbel_r", "halfcauchy", "halfnorm", "hmean", "hypsecant",
+    "invgamma", "invgauss", "invweibull", "iqr", "johnsonsb", "johnsonsu", "kurtosis",
+    "laplace", "levy", "linregress", "loggamma", "logistic", "loglaplace", "lognorm",
+    "loguniform", "lomax", "maxwell", "moment", "moyal", "multinomial", "multivariate_normal",
+    "nakagami", "nbinom", "norm", "pareto", "pearsonr", "poisson", "powerlaw", "rayleigh",
+    "rice", "sem", "skew", "skewnorm", "t", "triang", "truncexpon", "truncnorm", "ttest_1samp",
+    "ttest_ind", "ttest_rel", "uniform", "variation", "vonmises", "weibull_max", "weibull_min",
     "zmap", "zscore",
 ]  # fmt: skip
 

@@ -15,7 +15,8 @@ ROOT_TWO = math.sqrt(2.0)
 POSITIVE: Any = {"support": (0.0, np.inf), "inside": 1.0}
 
 
-def _log_normal_density(z: Any) -> Any:
+def log_normal_density(z: Any) -> Any:
+    """The logarithm of the density of the normal distribution."""
     return -0.5 * (z * z + LOG_TWO_PI)
 
 
@@ -33,17 +34,18 @@ def _log_between(a: Any, b: Any) -> Any:
     return log_high + np.log1p(-np.exp(special.log_ndtr(low) - log_high))
 
 
-def _odds(p: Any) -> Any:
+def odds(p: Any) -> Any:
+    """What is for a probability, over what is against it."""
     return p / (1 - p)
 
 
-def _above(shape: Any, least: float, moment: Any) -> Any:
+def above(shape: Any, least: float, moment: Any) -> Any:
     """A moment that is infinite up to some shape."""
     return np.where(shape > least, moment, np.inf)
 
 
 def _t_variance(df: Any) -> Any:
-    return np.where(df > 1, _above(df, 2, df / (df - 2)), np.nan)
+    return np.where(df > 1, above(df, 2, df / (df - 2)), np.nan)
 
 
 def _t_entropy(df: Any) -> Any:
@@ -61,7 +63,7 @@ def _beta_entropy(a: Any, b: Any) -> Any:
     return special.betaln(a, b) - slopes + (a + b - 2) * special.digamma(a + b)
 
 
-def _symmetric(*, cdf: Any, ppf: Any, logcdf: Any = None) -> Any:
+def symmetric(*, cdf: Any, ppf: Any, logcdf: Any = None) -> Any:
     """The functions of both tails, of a distribution that is symmetric about its location."""
     functions = {
         "cdf": cdf,
@@ -76,8 +78,8 @@ def _symmetric(*, cdf: Any, ppf: Any, logcdf: Any = None) -> Any:
 
 norm = Continuous(
     "norm",
-    logpdf=_log_normal_density,
-    **_symmetric(
+    logpdf=log_normal_density,
+    **symmetric(
         cdf=lambda z: special.ndtr(z),
         logcdf=lambda z: special.log_ndtr(z),
         ppf=lambda q: special.ndtri(q),
@@ -89,7 +91,7 @@ norm = Continuous(
 halfnorm = Continuous(
     "halfnorm",
     **POSITIVE,
-    logpdf=lambda z: math.log(2.0) + _log_normal_density(z),
+    logpdf=lambda z: math.log(2.0) + log_normal_density(z),
     cdf=lambda z: special.erf(z / ROOT_TWO),
     sf=lambda z: special.erfc(z / ROOT_TWO),
     logsf=lambda z: math.log(2.0) + special.log_ndtr(-z),
@@ -105,7 +107,7 @@ truncnorm = Continuous(
     support=lambda a, b: (a, b),
     inside=lambda a, b: np.clip(0.0, a, b),
     valid=lambda a, b: [a < b],
-    logpdf=lambda z, a, b: _log_normal_density(z) - _log_between(a, b),
+    logpdf=lambda z, a, b: log_normal_density(z) - _log_between(a, b),
     cdf=lambda z, a, b: np.exp(_log_between(a, z) - _log_between(a, b)),
     sf=lambda z, a, b: np.exp(_log_between(z, b) - _log_between(a, b)),
     logcdf=lambda z, a, b: _log_between(a, z) - _log_between(a, b),
@@ -116,7 +118,7 @@ lognorm = Continuous(
     "s",
     **POSITIVE,
     ends_within=False,
-    logpdf=lambda z, s: _log_normal_density(np.log(z) / s) - np.log(s * z),
+    logpdf=lambda z, s: log_normal_density(np.log(z) / s) - np.log(s * z),
     cdf=lambda z, s: special.ndtr(np.log(z) / s),
     sf=lambda z, s: special.ndtr(-np.log(z) / s),
     logcdf=lambda z, s: special.log_ndtr(np.log(z) / s),
@@ -131,13 +133,13 @@ skewnorm = Continuous(
     "skewnorm",
     "a",
     valid=lambda a: [],
-    logpdf=lambda z, a: math.log(2.0) + _log_normal_density(z) + special.log_ndtr(a * z),
+    logpdf=lambda z, a: math.log(2.0) + log_normal_density(z) + special.log_ndtr(a * z),
 )
 t = Continuous(
     "t",
     "df",
     logpdf=_log_t,
-    **_symmetric(cdf=lambda z, df: special.stdtr(df, z), ppf=lambda q, df: special.stdtrit(df, q)),
+    **symmetric(cdf=lambda z, df: special.stdtr(df, z), ppf=lambda q, df: special.stdtrit(df, q)),
     mean=lambda df: np.where(df > 1, 0.0, np.inf),
     variance=_t_variance,
     entropy=_t_entropy,
@@ -145,7 +147,7 @@ t = Continuous(
 cauchy = Continuous(
     "cauchy",
     logpdf=lambda z: -math.log(math.pi) - np.log1p(z * z),
-    **_symmetric(
+    **symmetric(
         cdf=lambda z: np.arctan2(1.0, -z) / math.pi, ppf=lambda q: -1 / np.tan(math.pi * q)
     ),
     entropy=lambda: math.log(4 * math.pi),
@@ -162,7 +164,7 @@ halfcauchy = Continuous(
 laplace = Continuous(
     "laplace",
     logpdf=lambda z: -np.abs(z) - math.log(2.0),
-    **_symmetric(
+    **symmetric(
         cdf=lambda z: np.where(z > 0, 1 - 0.5 * np.exp(-np.abs(z)), 0.5 * np.exp(-np.abs(z))),
         logcdf=lambda z: np.where(z > 0, np.log1p(-0.5 * np.exp(-np.abs(z))), z - math.log(2.0)),
         ppf=lambda q: np.where(q > 0.5, -np.log(2 * (1 - q)), np.log(2 * q)),
@@ -174,7 +176,7 @@ laplace = Continuous(
 logistic = Continuous(
     "logistic",
     logpdf=lambda z: -np.abs(z) - 2 * np.log1p(np.exp(-np.abs(z))),
-    **_symmetric(
+    **symmetric(
         cdf=lambda z: special.expit(z),
         logcdf=lambda z: special.log_expit(z),
         ppf=lambda q: special.logit(q),
@@ -307,8 +309,8 @@ invgamma = Continuous(
     sf=lambda z, a: special.gammainc(a, 1 / z),
     ppf=lambda q, a: 1 / special.gammainccinv(a, q),
     isf=lambda q, a: 1 / special.gammaincinv(a, q),
-    mean=lambda a: _above(a, 1, 1 / (a - 1)),
-    variance=lambda a: _above(a, 2, 1 / ((a - 1) ** 2 * (a - 2))),
+    mean=lambda a: above(a, 1, 1 / (a - 1)),
+    variance=lambda a: above(a, 2, 1 / ((a - 1) ** 2 * (a - 2))),
     entropy=lambda a: a + special.gammaln(a) - (1 + a) * special.digamma(a),
 )
 chi2 = Continuous(
@@ -338,10 +340,10 @@ f = Continuous(
     ),
     cdf=lambda z, n, d: special.betainc(n / 2, d / 2, n * z / (n * z + d)),
     sf=lambda z, n, d: special.betainc(d / 2, n / 2, d / (n * z + d)),
-    ppf=lambda q, n, d: d / n * _odds(special.betaincinv(n / 2, d / 2, q)),
-    isf=lambda q, n, d: d / n / _odds(special.betaincinv(d / 2, n / 2, q)),
-    mean=lambda n, d: _above(d, 2, d / (d - 2)),
-    variance=lambda n, d: _above(d, 4, 2 * d * d * (n + d - 2) / (n * (d - 2) ** 2 * (d - 4))),
+    ppf=lambda q, n, d: d / n * odds(special.betaincinv(n / 2, d / 2, q)),
+    isf=lambda q, n, d: d / n / odds(special.betaincinv(d / 2, n / 2, q)),
+    mean=lambda n, d: above(d, 2, d / (d - 2)),
+    variance=lambda n, d: above(d, 4, 2 * d * d * (n + d - 2) / (n * (d - 2) ** 2 * (d - 4))),
 )
 pareto = Continuous(
     "pareto",
@@ -354,7 +356,7 @@ pareto = Continuous(
     logsf=lambda z, b: -b * np.log(z),
     ppf=lambda q, b: np.exp(-np.log1p(-q) / b),
     isf=lambda q, b: np.exp(-np.log(q) / b),
-    mean=lambda b: _above(b, 1, b / (b - 1)),
-    variance=lambda b: _above(b, 2, b / ((b - 1) ** 2 * (b - 2))),
+    mean=lambda b: above(b, 1, b / (b - 1)),
+    variance=lambda b: above(b, 2, b / ((b - 1) ** 2 * (b - 2))),
     entropy=lambda b: 1 + 1 / b - np.log(b),
 )
