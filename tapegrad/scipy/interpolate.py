@@ -17,12 +17,15 @@ from tapegrad.functions import arithmetic as _ar
 from tapegrad.functions import elementwise as _ew
 from tapegrad.functions.indexing import getitem as _getitem
 from tapegrad.functions.shapes import reshape as _reshape
+from tapegrad.functions.shapes import to as _to
 from tapegrad.numpy_face.common import floating as _floating
 from tapegrad.numpy_face.common import tensor as _tensor
 from tapegrad.numpy_face.mapped import varies as _varies
 from tapegrad.numpy_face.order import searchsorted_ as _searchsorted
 from tapegrad.scipy.either import among as _among
+from tapegrad.scipy.either import for_tensors as _for_tensors
 from tapegrad.scipy.either import theirs as _theirs
+from tapegrad.scipy.fitpack import InterpolatedUnivariateSpline, splev, splint, splrep
 from tapegrad.scipy.line_interpolation import interp1d
 from tapegrad.scipy.piecewise_polynomials import (
     Akima1DInterpolator,
@@ -33,16 +36,20 @@ from tapegrad.scipy.piecewise_polynomials import (
     PPoly,
     make_interp_spline,
 )
+from tapegrad.scipy.radial_basis import RBFInterpolator
 
 __all__ = [
-    "Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "CubicSpline", "PPoly",
-    "PchipInterpolator", "RegularGridInterpolator", "interp1d", "make_interp_spline",
+    "Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "CubicSpline",
+    "InterpolatedUnivariateSpline", "PPoly", "PchipInterpolator", "RBFInterpolator",
+    "RegularGridInterpolator", "interp1d", "interpn", "make_interp_spline", "splev", "splint",
+    "splrep",
 ]  # fmt: skip
 
 
 class RegularGridInterpolator:
     """Multilinear interpolation between values on a grid, which may be a Tensor; see SciPy's.
 
+    The method "nearest" takes the value of the nearest point, which has no slope in the places.
     Where it is not known whether places lie within the grid, under `vmap` and `jit`, the values of
     those that do not are NaN, as long as `bounds_error` is not False.
 
@@ -57,10 +64,11 @@ class RegularGridInterpolator:
         bounds_error: bool = True, fill_value: _Any = _np.nan,
     ) -> None:  # fmt: skip
         name = "scipy.interpolate.RegularGridInterpolator"
-        if method != "linear":
-            raise TypeError(f"`{name}` for Tensors has the method 'linear', got {method!r}")
+        if method not in ("linear", "nearest"):
+            raise TypeError(f"`{name}` for Tensors is 'linear' or 'nearest', got {method!r}")
         self.grid = tuple(_np.asarray(p, float) for p in points)
         self.values, self.bounds_error, self.fill_value = values, bounds_error, fill_value
+        self.method = method
         shape = tuple(p.size for p in self.grid)
         rising = all((_np.diff(p) > 0).all() for p in self.grid)
         if _np.shape(values)[: len(shape)] != shape or not rising or 1 in shape:
@@ -73,7 +81,8 @@ class RegularGridInterpolator:
         """The values at some places, whose coordinates are the last dimension, or a tuple."""
         if not _among((xi, self.values)):
             own = _theirs("scipy.interpolate", "RegularGridInterpolator")
-            return own(self.grid, self.values, "linear", self.bounds_error, self.fill_value)(xi)
+            how = (self.method, self.bounds_error, self.fill_value)
+            return own(self.grid, self.values, *how)(xi)
         if isinstance(xi, tuple):
             xi = _np.stack(_np.broadcast_arrays(*map(_tensor, xi)), -1)  # NumPy asks the Tensors
         t = _floating(_tensor(xi))
@@ -91,7 +100,8 @@ class RegularGridInterpolator:
             cell = _ar.clamp(_ar.sub(_searchsorted(points, x, "right"), 1), 0, points.size - 2)
             low, high = (_getitem(_tensor(p), (cell,)) for p in (points[:-1], points[1:]))
             cells.append(cell)
-            shares.append((x - low) / (high - low))
+            along = (x - low) / (high - low)
+            shares.append(along if self.method == "linear" else _to(_ew.gt(along, 0.5), x.dtype))
             beyond.append(_ew.logical_or(_ew.lt(x, points[0]), _ew.gt(x, points[-1])))
         outside = beyond[0]
         for one in beyond[1:]:
@@ -108,6 +118,21 @@ class RegularGridInterpolator:
             index = tuple(_ar.add(c, up) for c, up in zip(cells, corner, strict=True))
             found = found + _reshape(share, shape) * _getitem(values, index)
         return found if other is None else _ar.where(_reshape(outside, shape), other, found)
+
+
+@_for_tensors("scipy.interpolate")
+def interpn(
+    points: _Sequence[_Any], values: _Any, xi: _Any, method: str = "linear",
+    bounds_error: bool = True, fill_value: _Any = _np.nan,
+) -> _Any:  # fmt: skip
+    """Values on a grid interpolated at some places, as by `RegularGridInterpolator`.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> plane = lambda p: tg.scipy.interpolate.interpn(([0, 1], [0, 2]), np.eye(2), p)[0]
+    >>> tg.grad(plane)(np.array([0.5, 0.5]))
+    array([-0.5,  0. ])
+    """
+    return RegularGridInterpolator(points, values, method, bounds_error, fill_value)(xi)
 
 
 def __getattr__(name: str) -> _Any:

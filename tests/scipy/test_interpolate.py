@@ -164,3 +164,62 @@ def test_what_is_not_there_is_refused():
         with pytest.raises(error, match=words):
             call()
     assert np.isnan(tg.jit(lib.RegularGridInterpolator(GRID, VALUES))(outside)).all()
+
+
+SCATTERED, HEIGHTS = rng.random((9, 2)), rng.standard_normal((9, 3))
+BETWEEN = rng.random((4, 2))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    "linear thin_plate_spline cubic quintic multiquadric inverse_multiquadric inverse_quadratic "
+    "gaussian".split(),
+)
+def test_radial_basis_functions(kernel):
+    def surface(lib, x, y, d, **how):
+        return lib.RBFInterpolator(y, d, kernel=kernel, epsilon=2.0, **how)(x)
+
+    holds(surface, BETWEEN, SCATTERED, HEIGHTS)
+    same("interpolate", lambda lib, d: surface(lib, BETWEEN, SCATTERED, d, degree=2), HEIGHTS[:, 0])
+    same("interpolate", lambda lib, x: surface(lib, x, SCATTERED, HEIGHTS, smoothing=0.3), BETWEEN)
+    at_points = tg.grad(lambda x: surface(tg.scipy.interpolate, x, SCATTERED, HEIGHTS).sum())
+    assert np.isfinite(at_points(SCATTERED)).all()
+
+
+def test_radial_basis_functions_refuse_what_makes_no_surface():
+    make, d = tg.scipy.interpolate.RBFInterpolator, tg.tensor(HEIGHTS)
+    for match, call in {
+        "kernel is one of": lambda: make(SCATTERED, d, kernel="round"),
+        "needs epsilon": lambda: make(SCATTERED, d, kernel="gaussian"),
+        "a row of coordinates for each value": lambda: make(SCATTERED[:4], d),
+        "at least 3 points": lambda: make(SCATTERED[:2], d[:2]),
+        "rows of 2 coordinates": lambda: make(SCATTERED, d)(np.zeros((3, 1))),
+    }.items():
+        with pytest.raises(ValueError, match=match):
+            call()
+    with pytest.raises(NotImplementedError, match="neighbors"):
+        make(SCATTERED, d, neighbors=3)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_splines_under_the_names_of_fitpack(k):
+    for nu in range(k):
+        for ext in (0, 1, 3):
+            holds(
+                lambda lib, x, y, nu=nu, ext=ext: lib.splev(x, lib.splrep(X, y, k=k), nu, ext),
+                BEYOND, Y,
+            )  # fmt: skip
+    holds(lambda lib, y: lib.splint(X[0] - 1.0, X[3] + 0.1, lib.splrep(X, y, k=k)), Y)
+    holds(lambda lib, x, y: lib.InterpolatedUnivariateSpline(X, y, k=k)(x), AT, Y)
+    holds(lambda lib, y: lib.InterpolatedUnivariateSpline(X, y, k=k).integral(1.0, 2.0), Y)
+    holds(lambda lib, x: lib.InterpolatedUnivariateSpline(X, Y, k=k, ext=1)(x), BEYOND)
+
+
+def test_smoothing_splines_are_refused():
+    with pytest.raises(NotImplementedError, match="goes through all values"):
+        tg.scipy.interpolate.splrep(X, tg.tensor(Y), s=1.0)
+
+
+@pytest.mark.parametrize("method", ["linear", "nearest"])
+def test_values_on_a_grid(method):
+    holds(lambda lib, v, p: lib.interpn(GRID, v, p, method), VALUES, PLACES)

@@ -31,7 +31,8 @@ EXP_SERIES = [1 / math.factorial(k + 1) for k in range(9)]
 def _over(function: Any, series: list[float], c: Any, z: Any) -> Any:
     """function(c z) / c, by its series where c z is small: z where c is 0."""
     near = np.abs(c * z) < NEAR
-    u, sum_ = np.where(near, c * z, 0.0), series[-1]
+    u = np.where(near, c * z, 0.0)
+    sum_: Any = series[-1]
     for term in reversed(series[:-1]):
         sum_ = sum_ * u + term
     other = np.where(near, 1.0, c)
