@@ -56,6 +56,10 @@ class Pattern:
         """Take a matrix of SciPy's for that of its own elements."""
         self._held = values, matrix
 
+    def hold_factors(self, values: Any, factors: Any) -> None:
+        """Take SciPy's factors of the matrix of these elements for those of the last one."""
+        self._factors[:] = [(np.array(values), factors)]
+
     def matrix(self, values: Any) -> Any:
         """SciPy's matrix of these elements."""
         stored, matrix = self._held
@@ -84,7 +88,7 @@ class Pattern:
                 raise LinAlgError(
                     f"`sparse.linalg.spsolve`: the matrix of shape {self.shape} is singular"
                 ) from None
-            self._factors[:] = [(np.array(values), factors)]
+            self.hold_factors(values, factors)
         return factors.solve(np.asfortranarray(b), "N" if self.by_column else "T")
 
 

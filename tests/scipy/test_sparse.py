@@ -173,3 +173,37 @@ def test_what_cannot_be_is_refused():
         tg.scipy.sparse.csr_array((x, [0, 1, 2], [0, 4]))
     with pytest.raises(AttributeError, match=r"tapegrad\.scipy"):
         tg.scipy.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+def test_systems_by_factors(trans, rng, monkeypatch):
+    A = scipy.sparse.csc_array(B)
+    factors = tg.scipy.sparse.linalg.splu(A)
+    monkeypatch.setattr(scipy.sparse.linalg, "splu", None)  # they serve all systems
+    for b in (rng.standard_normal(3), rng.standard_normal((3, 2))):
+        wanted = np.linalg.solve(B.toarray() if trans == "N" else B.toarray().T, b)
+        for found in (
+            factors.solve(b, trans),
+            factors.solve(tg.tensor(b), trans).numpy(),
+            tg.jit(lambda b: factors.solve(b, trans))(b),
+        ):
+            np.testing.assert_allclose(found, wanted)
+        leaf = tg.tensor(b, requires_grad=True)
+        assert gradcheck(lambda b: factors.solve(b, trans), (leaf,))
+        assert gradgradcheck(lambda b: factors.solve(b, trans) ** 2, (leaf,))
+    with pytest.raises(ValueError, match="trans is"):
+        factors.solve(leaf, "X")
+
+
+def test_factors_of_tensors():
+    A, b = scipy.sparse.csc_array(B), tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    elements = tg.tensor(A.data, requires_grad=True)
+
+    def solved(elements, b):
+        matrix = tg.scipy.sparse.csc_array((elements, A.indices, A.indptr), A.shape)
+        return tg.scipy.sparse.linalg.factorized(matrix)(b)
+
+    np.testing.assert_allclose(
+        solved(elements, b).detach().numpy(), np.linalg.solve(B.toarray(), [1.0, 2.0, 3.0])
+    )
+    assert gradcheck(solved, (elements, b))
