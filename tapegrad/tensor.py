@@ -587,12 +587,9 @@ def check_readable(t: Tensor, name: str) -> None:
     if type(t) is not Tensor:
         t.numpy()  # says what a lifted Tensor stands for
     if current.tape.depth and current.tape.enabled and place(t):
-        raise RuntimeError(
-            f"`{name}()`, or a conversion to a Python number, of a value that `tapegrad.grad` or "
-            "another transform follows would lose its gradient: compute with the Tensor itself "
-            "(`np.sin(t)` instead of `math.sin(t)`), or use "
-            f"`tapegrad.stop_gradient(t).{name}()` where no gradient is wanted"
-        )
+        from tapegrad.numpy_face.nearest import no_number
+
+        raise no_number(name)
 
 
 def noted(t: Tensor, name: str) -> Any:

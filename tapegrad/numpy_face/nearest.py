@@ -127,17 +127,34 @@ def no_array(why: RuntimeError, kind: str) -> RuntimeError:
     return why
 
 
+def no_number(name: str) -> RuntimeError:
+    """The refusal to make a Python number of a value whose gradient would be lost."""
+    caller = _caller()
+    what = f"`{caller}`" if caller else f"`{name}()`, or a conversion to a Python number,"
+    instead = nearest(caller) if caller else None
+    advice = instead or "the Tensor itself (`np.sin(t)` instead of `math.sin(t)`)"
+    return RuntimeError(
+        f"{what} of a value that a gradient passes would lose its gradient: use {advice}, or "
+        f"`tapegrad.stop_gradient(t).{name}()` where no gradient is wanted"
+    )
+
+
 def _caller() -> str | None:
     """The public function of SciPy or NumPy that the user called, if one is under way."""
-    frame: FrameType | None = sys._getframe(3)
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _package(frame) == "tapegrad":
+        frame = frame.f_back
     found = None
     while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if module.split(".")[0] not in ("scipy", "numpy"):
+        if _package(frame) not in ("scipy", "numpy"):
             break
-        found = _public(frame, module) or found
+        found = _public(frame, frame.f_globals["__name__"]) or found
         frame = frame.f_back
     return found
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _public(frame: FrameType, module: str) -> str | None:

@@ -327,3 +327,10 @@ def test_scipys_functions_never_lose_a_derivative(name, transform):
     """What makes arrays raises in every mode; nothing comes out as a constant."""
     with pytest.raises((RuntimeError, TypeError)):
         TRANSFORMS[transform](lambda x: OF_SCIPY[name](x).sum())(A)
+
+
+@pytest.mark.parametrize("transform", [tg.grad, lambda f: tg.jit(tg.grad(f))])
+def test_functions_that_ask_for_numbers_are_named(transform):
+    area = lambda a: scipy.integrate.quad(lambda x: a * x, 0.0, 1.0)[0]
+    with pytest.raises(RuntimeError, match=r"`scipy.integrate.quad` .*`tapegrad.scipy.integrate"):
+        transform(area)(2.0)

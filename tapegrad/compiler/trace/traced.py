@@ -27,6 +27,7 @@ from tapegrad.lift.levels import Level, below
 from tapegrad.lift.lifted_tensor import Lifted, attach_view, become
 from tapegrad.numpy_face.common import CALLS
 from tapegrad.numpy_face.methods import missing
+from tapegrad.numpy_face.nearest import no_number
 from tapegrad.ops.core import ELEMENTWISE, NO_PARAMS, Op
 from tapegrad.ops.elementwise import add, div, mul, sub, where
 from tapegrad.ops.linalg import matmul
@@ -510,11 +511,7 @@ class Traced(Lifted):
     def item(self) -> Any:
         """The one element as a Python number; another number will need another trace."""
         if self.requires_grad:
-            raise RuntimeError(
-                "`item()`, or a conversion to a Python number, of a value that a gradient passes "
-                "would lose that gradient: compute with the Tensor itself (`np.sin(t)` instead of "
-                "`math.sin(t)`), or use `tapegrad.stop_gradient(t).item()`"
-            )
+            raise no_number("item")
         return self.its_trace.concretize(self._single("`item()`")).item()
 
     def __int__(self) -> int:
