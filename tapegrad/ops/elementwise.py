@@ -474,7 +474,8 @@ erf = elementwise("erf", Lazy("erf"), x=lambda x: TWO_OVER_ROOT_PI * exp(-x * x)
                   doc="The error function.",
                   example=("tg.erf(tg.tensor(0.0))", "tensor(0.)"))
 erfc = elementwise("erfc", Lazy("erfc"), x=lambda x: -TWO_OVER_ROOT_PI * exp(-x * x),
-                   scalar="vmath.erfc({0})", to_float=True, inplace=True, loop="f8 f4 scalar",
+                   scalar="vmath.erfc({0})", rare="vmath.erfc_is_rare({0})", vmath="many",
+                   to_float=True, inplace=True, loop="f8 f4 scalar",
                    doc="1 - erf(x), exact where that is small.",
                    example=("tg.erfc(tg.tensor(0.0))", "tensor(1.)"))
 

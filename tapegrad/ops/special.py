@@ -148,8 +148,8 @@ erfcx: Op = elementwise("erfcx", Lazy("erfcx"), x=_erfcx_slope, grad_name="Speci
                         namespace="special",
                         example=("tg.special.erfcx(tg.tensor(0.0))", "tensor(1.)"))
 ndtr = elementwise("ndtr", Lazy("ndtr"), x=lambda x: exp(-0.5 * x * x) / ROOT_TWO_PI,
-                   scalar="vmath.ndtr({0})", grad_name="SpecialNdtr", to_float=True,
-                   loop="f8 f4 scalar",
+                   scalar="vmath.ndtr({0})", rare="vmath.ndtr_is_rare({0})", vmath="many",
+                   grad_name="SpecialNdtr", to_float=True, loop="f8 f4 scalar",
                    doc="The standard normal distribution up to x.",
                    namespace="special",
                    example=("tg.special.ndtr(tg.tensor(0.0))", "tensor(0.5000)"))

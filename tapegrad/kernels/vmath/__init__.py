@@ -28,7 +28,7 @@ The functions called `_plain` take fewer instructions and serve ordinary argumen
 
     exp 0.76      log 0.63      log1p 0.75  sqrt 0.50
     sin 0.76      cos 0.74      tan 1.85    erf 1.61    power 0.91
-    erfinv 1.70
+    erfc 1.79     ndtr 2.17      erfinv 1.70
 
 All but those of angles and `sqrt` look numbers up by four bits of an argument: where registers can
 be permuted, that is one instruction for a vector (see `simd_tables`). An operation's forms stand in
@@ -50,13 +50,14 @@ from tapegrad.kernels.vmath.error_function import (
     ndtr,
 )
 from tapegrad.kernels.vmath.exponential import cosh, exp, exp2, expm1, sigmoid, sinh, tanh
-from tapegrad.kernels.vmath.fast_exponential import (
+from tapegrad.kernels.vmath.fast_error_function import (
     erf_plain,
-    exp_is_rare,
-    exp_plain,
-    sqrt_is_rare,
-    sqrt_plain,
+    erfc_is_rare,
+    erfc_plain,
+    ndtr_is_rare,
+    ndtr_plain,
 )
+from tapegrad.kernels.vmath.fast_exponential import exp_is_rare, exp_plain, sqrt_is_rare, sqrt_plain
 from tapegrad.kernels.vmath.fast_logarithm import (
     log1p_is_rare,
     log1p_plain,
@@ -116,6 +117,8 @@ __all__ = [
     "erf",
     "erf_plain",
     "erfc",
+    "erfc_is_rare",
+    "erfc_plain",
     "erfcx",
     "erfinv",
     "erfinv_is_rare",
@@ -147,6 +150,8 @@ __all__ = [
     "log_plain",
     "logaddexp",
     "ndtr",
+    "ndtr_is_rare",
+    "ndtr_plain",
     "power",
     "power_is_rare",
     "power_plain",
