@@ -72,13 +72,15 @@ def as_type(x: Tensor, dtype: Any) -> Tensor:
 
 
 def floating(x: Tensor, name: str) -> Tensor:
-    """A Tensor of floating-point numbers."""
-    if x._a.dtype.kind not in "fc":
-        raise RuntimeError(
-            f"`{name}` needs a floating-point Tensor, got {x.dtype}: convert it with "
-            "`.to(tapegrad.float64)`"
-        )
-    return x
+    """A Tensor of floating-point numbers; where NumPy's rules hold, integers become some."""
+    if x._a.dtype.kind in "fc":
+        return x
+    if numpys():
+        return as_type(x, np.float64)
+    raise RuntimeError(
+        f"`{name}` needs a floating-point Tensor, got {x.dtype}: convert it with "
+        "`.to(tapegrad.float64)`"
+    )
 
 
 def ordered(x: Tensor, name: str) -> Tensor:

@@ -9,6 +9,7 @@ from tapegrad.dispatch.call_plans import add_plan, join_plan, plans
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.inplace import run_inplace
 from tapegrad.dispatch.native_calls import native_calls
+from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.one_operand import run_one
 from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.dispatch.views import ViewRequest, view_of
@@ -37,7 +38,7 @@ def real(input: Tensor) -> Tensor:
 
 
 def imag(input: Tensor) -> Tensor:
-    """The imaginary part, a view; a real Tensor has none.
+    """The imaginary part, a view; a real Tensor has none, but zeros where NumPy's rules hold.
 
     >>> import tapegrad as tg
     >>> tg.imag(tg.tensor([1 + 2j]))
@@ -45,6 +46,8 @@ def imag(input: Tensor) -> Tensor:
     """
     x = as_input(input, "imag")
     if x._a.dtype.kind != "c":
+        if numpys():
+            return wrap(np.zeros(x._a.shape, x._a.dtype))
         raise RuntimeError("`imag` is not defined for a Tensor with real elements")
     return _part(x, 1)
 

@@ -29,11 +29,13 @@ from tapegrad.functions.arguments import (
     Operand,
     as_input,
     broadcast_but,
+    holds_tensor,
     index_array,
     one_dim,
 )
 from tapegrad.functions.arithmetic import add, where
 from tapegrad.functions.elementwise import lt, mul
+from tapegrad.functions.joining import stacked
 from tapegrad.functions.masked_elements import choose, unknown_mask
 from tapegrad.functions.method_decorators import axis_method, method
 from tapegrad.functions.mixed_indexing import (
@@ -234,7 +236,7 @@ def getitem(input: Tensor, key: Any) -> Tensor | ViewRequest:
 
 
 def with_index_tensors(key: Any) -> Any:
-    """An index in which lists of ints, and arrays of integers, are Tensors."""
+    """An index in which lists of ints and of Tensors, and arrays of integers, are Tensors."""
     kind = key.__class__
     if kind is tuple and any(part.__class__ in _MANY for part in key):
         return tuple(map(with_index_tensors, key))
@@ -243,7 +245,14 @@ def with_index_tensors(key: Any) -> Any:
     if kind is list and all(type(k) is int for k in key):
         array = np.array(key)
         return wrap(array) if array.dtype is INT64 else key
-    return key
+    return with_stacks(key)
+
+
+def with_stacks(key: Any) -> Any:
+    """An index in which lists of Tensors are Tensors."""
+    if type(key) is tuple and any(type(part) is list for part in key):
+        return tuple(map(with_stacks, key))
+    return stacked(key) if type(key) is list and holds_tensor(key) else key
 
 
 def places_of(key: Tensor, x: Tensor) -> Tensor | int:

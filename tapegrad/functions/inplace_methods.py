@@ -261,6 +261,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value``."""
     if isinstance(value, (list, tuple)) and holds_tensor(value):
         value = stacked(value)
+    key = indexing.with_stacks(key)
     if unknown_mask(key, self):
         if isinstance(value, MaskedElements) or np.ndim(value):
             copy_(self, merged(self, key, value))

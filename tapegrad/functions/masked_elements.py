@@ -107,6 +107,10 @@ class MaskedElements(NDArrayOperatorsMixin):
         each = self.whole._a.size // self.mask._a.size if self.mask._a.size else 0
         return div(self.sum(axis, **kwargs), sum_(self.mask) * (each if axis is None else 1))
 
+    def astype(self, dtype: Any) -> MaskedElements:
+        """The same in another type."""
+        return MaskedElements(run(to, (self.whole,), {"dtype": np.dtype(dtype)}), self.mask)
+
     def refuse(self, what: str) -> NoReturn:
         """Say why something needs to know how many elements there are."""
         raise RuntimeError(
@@ -130,6 +134,9 @@ class MaskedElements(NDArrayOperatorsMixin):
 
     def __getitem__(self, key: Any) -> NoReturn:
         self.refuse("an index of `x[mask]`")
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        self.refuse("`x[mask][...] = value`")
 
 
 def choose(x: Tensor, key: Tensor) -> MaskedElements:

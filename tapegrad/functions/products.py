@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.numpy_semantics import numpys
+from tapegrad.dispatch.op_functions import as_operand
 from tapegrad.dispatch.op_functions import matmul as _function_of
 from tapegrad.functions.arguments import alike, as_input
 from tapegrad.functions.elementwise import mul
@@ -31,6 +33,8 @@ def _multiply(a: Any, b: Any, name: str, ranks: tuple[int, int] | None) -> Tenso
 
         if is_sparse(a) or is_sparse(b):
             return sparse_product(a, b)
+        if numpys():  # lists are arrays
+            a, b = as_operand(a), as_operand(b)
     x, y = as_input(a, name), as_input(b, name)
     if ranks is not None and (x._a.ndim, y._a.ndim) != ranks:
         raise _ranks(name, ranks, x, y)

@@ -65,9 +65,9 @@ def missing(self: Tensor, name: str) -> NoReturn:
     raise missing_names.missing(f"{type(self).__name__!r} object", name, obj=self)
 
 
-def _np(function: Any, *args: Any) -> Tensor:
+def _np(function: Any, *args: Any, **kwargs: Any) -> Tensor:
     """A function of NumPy, which gives a Tensor for a Tensor."""
-    found: Tensor = function(*args)
+    found: Tensor = function(*args, **kwargs)
     return found
 
 

@@ -241,7 +241,7 @@ def _into(
         casting = options.pop("casting", "same_kind")
         where = options.pop("where", True) if method == "__call__" else True
         if any(isinstance(x, Tensor) for x in inputs):
-            found = call(ufunc, method, inputs, options | {"out": None})
+            found = call(ufunc, method, inputs, {k: v for k, v in options.items() if k != "out"})
         else:
             found = getattr(ufunc, method)(*inputs, **(options | {"out": None}))
         return writing.into(out, found, name, casting, where, spread=method == "__call__")

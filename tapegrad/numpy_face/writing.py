@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.functions import arithmetic as ar
 from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.indexing import getitem
-from tapegrad.functions.inplace_methods import index_put_, setitem
+from tapegrad.functions.inplace_methods import copy_, index_put_, setitem
 from tapegrad.functions.scattering import diagonal_places, index_reduce
 from tapegrad.functions.shapes import broadcast_to, clone, reshape, to
 from tapegrad.numpy_face.common import handles, plain, tensor, unsupported
@@ -46,7 +46,12 @@ def write(x: Tensor, value: Any, name: str, casting: Any = "same_kind", where: A
         raise TypeError(
             f"`{name}` from {kind} to {x._a.dtype} is not allowed with casting={casting!r}"
         )
-    setitem(x, ..., source if where is True else ar.where(tensor(where), source, x))
+    if where is not True:
+        source = ar.where(tensor(where), source, x)
+    if source._a.shape == x._a.shape:
+        copy_(x, source)
+    else:
+        setitem(x, ..., source)
 
 
 def into(

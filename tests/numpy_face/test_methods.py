@@ -223,3 +223,51 @@ def test_size_is_the_number_of_elements():
     assert (t.size, t.size + 1, list(range(t.size))[-1]) == (6, 7, 5)
     assert isinstance(t.size, int)
     assert pickle.loads(pickle.dumps(t.size)).shape == (2, 3)
+
+
+def pivoted(x):
+    a, m = np.outer(x, x), np.argmax(x)
+    a[[0, m]] = a[[m, 0]]
+    return np.sum(a * np.arange(9.0).reshape(3, 3))
+
+
+def halves(x):
+    return x[x > 0.5].astype(float).sum()
+
+
+AS_ARRAYS = {
+    "product with a list": lambda x: x @ [1, 2, 3],
+    "product of a list": lambda x: [1, 2, 3] @ (x * x),
+    "matrix and a list": lambda x: (np.outer(x, x) @ [[1], [2], [3]]).sum(),
+    "dot with a list": lambda x: x.dot([1, 2, 3]),
+    "mean of truth values": lambda x: (x > 0.5).mean() * x[0],
+    "mean of places": lambda x: np.argsort(x).mean() * x[1],
+    "std of truth values": lambda x: (x > 0.5).std() * x.sum(),
+    "imaginary part": lambda x: (x.imag + x.real).sum(),
+    "take, clipped": lambda x: x.take([7], mode="clip").sum(),
+    "places in a list": lambda x: x[[0, np.argmax(x)]].sum(),
+    "places in a list, and a number": lambda x: np.outer(x, x)[[0, np.argmax(x)], 1].sum(),
+    "places of rows": lambda x: np.outer(x, x)[range(3), [np.argmin(r) for r in np.diag(x)]].sum(),
+    "rows exchanged": pivoted,
+    "what a mask chooses, in another type": halves,
+}
+
+
+@pytest.mark.parametrize("name", AS_ARRAYS)
+def test_programs_of_arrays(name):
+    f, x = AS_ARRAYS[name], np.array([0.3, 0.9, 0.6])
+    steps = 1e-6 * np.eye(3)
+    wanted = [(f(x + s) - f(x - s)) / 2e-6 for s in steps]
+    gradient = tg.grad(f)
+    for found in (gradient(x), tg.jit(gradient)(x), tg.vmap(gradient)(np.stack([x, x]))[1]):
+        np.testing.assert_allclose(found, wanted, rtol=1e-7, atol=1e-9)
+
+
+def test_elements_that_a_mask_chose_are_not_written_into():
+    def f(x):
+        v = x[x > 0.5]
+        v[...] = 1.0
+        return v.sum()
+
+    with pytest.raises(RuntimeError, match=r"`x\[mask\]\[...\] = value`: how many elements"):
+        tg.jit(f)(np.array([0.3, 0.9]))
