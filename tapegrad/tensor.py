@@ -587,7 +587,7 @@ def check_readable(t: Tensor, name: str) -> None:
     if type(t) is not Tensor:
         t.numpy()  # says what a lifted Tensor stands for
     if current.tape.depth and current.tape.enabled and place(t):
-        from tapegrad.numpy_face.nearest import no_number
+        from tapegrad.base.nearest import no_number
 
         raise no_number(name)
 

@@ -29,13 +29,11 @@ from tapegrad.functions.arguments import (
     Operand,
     as_input,
     broadcast_but,
-    holds_tensor,
     index_array,
     one_dim,
 )
 from tapegrad.functions.arithmetic import add, where
 from tapegrad.functions.elementwise import lt, mul
-from tapegrad.functions.joining import stacked
 from tapegrad.functions.masked_elements import choose, unknown_mask
 from tapegrad.functions.method_decorators import axis_method, method
 from tapegrad.functions.mixed_indexing import (
@@ -46,6 +44,7 @@ from tapegrad.functions.mixed_indexing import (
     selected,
     taken,
     views,
+    with_stacks,
 )
 from tapegrad.ops import index as i
 from tapegrad.ops.index_layout import INT64
@@ -246,13 +245,6 @@ def with_index_tensors(key: Any) -> Any:
         array = np.array(key)
         return wrap(array) if array.dtype is INT64 else key
     return with_stacks(key)
-
-
-def with_stacks(key: Any) -> Any:
-    """An index in which lists of Tensors are Tensors."""
-    if type(key) is tuple and any(type(part) is list for part in key):
-        return tuple(map(with_stacks, key))
-    return stacked(key) if type(key) is list and holds_tensor(key) else key
 
 
 def places_of(key: Tensor, x: Tensor) -> Tensor | int:

@@ -22,6 +22,7 @@ from tapegrad.functions.arithmetic import clamping, numerator, scaled
 from tapegrad.functions.joining import stacked
 from tapegrad.functions.masked_elements import MaskedElements, merged, spread, unknown_mask
 from tapegrad.functions.method_decorators import method
+from tapegrad.functions.mixed_indexing import with_stacks
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
 from tapegrad.ops import shape as s
@@ -261,7 +262,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value``."""
     if isinstance(value, (list, tuple)) and holds_tensor(value):
         value = stacked(value)
-    key = indexing.with_stacks(key)
+    key = with_stacks(key)
     if unknown_mask(key, self):
         if isinstance(value, MaskedElements) or np.ndim(value):
             copy_(self, merged(self, key, value))

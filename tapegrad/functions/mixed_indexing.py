@@ -19,6 +19,8 @@ import numpy as np
 from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.numpy_semantics import numpys
+from tapegrad.functions.arguments import holds_tensor
+from tapegrad.functions.joining import stacked
 from tapegrad.ops.shape import to
 from tapegrad.tape.tape import current
 from tapegrad.tensor import COPY, Tensor, View
@@ -144,3 +146,10 @@ def protected(found: Tensor, key: Any) -> Tensor:
     if later and not any(part.ndim for part in parts):
         found._home = View(None, (), current.tape, frozen=COPY)
     return found
+
+
+def with_stacks(key: Any) -> Any:
+    """An index in which lists of Tensors are Tensors."""
+    if type(key) is tuple and any(type(part) is list for part in key):
+        return tuple(map(with_stacks, key))
+    return stacked(key) if type(key) is list and holds_tensor(key) else key

@@ -73,7 +73,7 @@ def special_name(ufunc: Any) -> str | None:
 
 def unsupported(name: str) -> TypeError:
     """The refusal of a function that would lose the gradient."""
-    from tapegrad.numpy_face.nearest import nearest
+    from tapegrad.base.nearest import nearest
 
     instead = nearest(name)
     advice = (

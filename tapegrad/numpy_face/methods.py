@@ -98,7 +98,7 @@ def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarr
     try:
         found = self.numpy()
     except RuntimeError as why:
-        from tapegrad.numpy_face.nearest import no_array
+        from tapegrad.base.nearest import no_array
 
         raise no_array(why, self._a.dtype.kind) from None
     return np.array(found, dtype=dtype, copy=copy)

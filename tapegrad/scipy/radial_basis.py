@@ -95,8 +95,10 @@ class RBFInterpolator:
         """What each point adds at some places."""
         steps = (x[:, None, :] - self.y[None, :, :]) * self.epsilon
         squares = np.sum(steps * steps, axis=-1)
-        apart = squares != 0  # where the root has a slope
-        return self.kernel(squares, np.where(apart, np.sqrt(np.where(apart, squares, 1.0)), 0.0))
+        separated = squares != 0  # where the root has a slope
+        return self.kernel(
+            squares, np.where(separated, np.sqrt(np.where(separated, squares, 1.0)), 0.0)
+        )
 
     def _polynomials(self, x: Any) -> Any:
         at = (x - self._middle) / self._half

@@ -110,9 +110,15 @@ def check_program(f, args, rng):
     same, close, last_bits = (1e-5, 1e-4, 1e-7) if narrow else (1e-11, 1e-9, 1e-15)
     along, chosen = directions(args, rng), floats(args)
     tangents = [along[k] for k in chosen]
-    expected = f.py_func(*copied(args))
+    try:
+        expected = f.py_func(*copied(args))
+    except ValueError:  # of an infinity, of which `math` has no sine and Numba's has
+        expected = f(*copied(args))
     evaluator = Evaluator(f, "grad")
     forward = evaluator.run(args, (), directions=along)
+    if not np.isfinite(expected):
+        np.testing.assert_equal(forward.value, expected)
+        return
     if abs(forward.value - expected) > same * (1 + abs(expected)):
         assert jumps(f.py_func, args, expected, last_bits), (forward.value, expected)
         return

@@ -35,6 +35,14 @@ def broadcast_expressions(a, b):
     return np.sum(d * d) + np.mean(c)
 
 
+@case(A2)
+def shapes_from_tuples_and_names(a):
+    shape = (5, 4)
+    b = a.reshape(*shape) * 2.0 + a.reshape(*shape[:-1], 4)
+    c = np.expand_dims(a, axis=-1) * np.swapaxes(b, axis1=0, axis2=1)[:, :, None]
+    return np.sum(b * b) + np.sum(c * c)
+
+
 @case(A2, B1[:4].copy())
 def broadcast_columns(a, b):
     column = b.reshape((4, 1))

@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.abstract_array import AbstractArray, filler
 from tapegrad.base.call_site import line_of, user_place, users
+from tapegrad.base.nearest import no_number
 from tapegrad.base.size import Size
 from tapegrad.compiler.ir.graph import Node, same_record
 from tapegrad.compiler.trace import control_flow
@@ -27,7 +28,6 @@ from tapegrad.lift.levels import Level, below
 from tapegrad.lift.lifted_tensor import Lifted, attach_view, become
 from tapegrad.numpy_face.common import CALLS
 from tapegrad.numpy_face.methods import missing
-from tapegrad.numpy_face.nearest import no_number
 from tapegrad.ops.core import ELEMENTWISE, NO_PARAMS, Op
 from tapegrad.ops.elementwise import add, div, mul, sub, where
 from tapegrad.ops.linalg import matmul

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from collections.abc import Iterable
@@ -35,6 +36,17 @@ _AT_LEAST: dict[Any, tuple[int, ...]] = {
     np.atleast_1d: (0,), np.atleast_2d: (0, 0), np.atleast_3d: (0, 0, 2),
 }  # fmt: skip
 _LIKE: tuple[Any, ...] = (np.empty_like, np.zeros_like, np.ones_like, np.full_like)
+
+# Those whose arguments may be named.
+_MOVING: tuple[Any, ...] = (
+    np.expand_dims, np.swapaxes, np.moveaxis, np.transpose, np.reshape,
+)  # fmt: skip
+
+
+def in_order(function: Any, args: list[NumbaIR], named: dict[str, NumbaIR]) -> list[NumbaIR] | None:
+    """Arguments by position, if those that are named follow the others."""
+    following = [*inspect.signature(function).parameters][len(args) : len(args) + len(named)]
+    return [*args, *(named[name] for name in following)] if named.keys() == {*following} else None
 
 
 class ArrayCalls(Inlining):
@@ -141,7 +153,8 @@ class ArrayCalls(Inlining):
         if name in ("flatten", "ravel") and not e.args:
             return self.flat(name, this, t)
         if name == "reshape":
-            return self.reshaped(this, list(e.args), t)
+            lengths = [*e.args, *([] if e.vararg is None else [e.vararg])]
+            return self.reshaped(this, lengths, t)
         args = [this, *[(self.get(a), self.type(a)) for a in e.args]]
         return self.library_or_overload(name, args, e, t)
 
@@ -176,7 +189,10 @@ class ArrayCalls(Inlining):
         if key is np.dot and [k for k, _ in e.kws] == ["out"]:
             args.append(dict(e.kws)["out"])
         elif e.kws:
-            return self.overloaded(e, t, f"`np.{name}` with keywords")
+            ordered = in_order(key, args, dict(e.kws)) if key in _MOVING else None
+            if ordered is None:
+                return self.overloaded(e, t, f"`np.{name}` with keywords")
+            args = ordered
         if key in ROUNDING and len(args) < 3:
             return self.rounded(args, t)
         known = isinstance(key, UFUNC) or key in (abs, np.where, np.clip)

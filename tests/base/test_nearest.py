@@ -17,7 +17,7 @@ import scipy.special
 import scipy.stats
 
 import tapegrad as tg
-from tapegrad.numpy_face.nearest import NEAREST
+from tapegrad.base.nearest import NEAREST
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
 
