@@ -124,31 +124,12 @@ def _of_lists(name: str, operands: int = 1) -> _Any:
     return of_lists
 
 
-append = _of_lists("append", 2)
-mean, std, var = _of_lists("mean"), _of_lists("std"), _of_lists("var")
-
-
-class _Glued:
-    """`r_` and `c_`: what stands between the brackets side by side."""
-
-    def __init__(self, columns: bool) -> None:
-        self._numpys = _np.c_ if columns else _np.r_
-        self._columns = columns
-
-    def __getitem__(self, key: _Any) -> _Any:
-        parts = key if isinstance(key, tuple) else (key,)
-        if not _holds_tensor(list(parts)):
-            return self._numpys[key]
-        arrays: list[_Any] = [
-            x if isinstance(x, _Tensor) else asarray(self._numpys[x] if isinstance(x, slice) else x)
-            for x in parts
-        ]
-        if self._columns:
-            arrays = [x if x.ndim > 1 else _np.reshape(array(x), (-1, 1)) for x in arrays]
-            return _np.concatenate(arrays, axis=-1)
-        return _np.concatenate([x if x.ndim else _np.reshape(array(x), (1,)) for x in arrays])
-
-
-r_, c_ = _Glued(columns=False), _Glued(columns=True)
+_OF_ONE = (
+    "amax amin any all argmax argmin argsort average clip cumprod cumsum diag diff max mean median "
+    "min percentile prod ptp quantile sort std sum trapezoid var"
+)
+_OF_TWO = "append cross dot inner kron matmul outer"
+globals().update({name: _of_lists(name) for name in _OF_ONE.split()})
+globals().update({name: _of_lists(name, 2) for name in _OF_TWO.split()})
 
 __all__ = [name for name in dir(_np) if not name.startswith("_")]
