@@ -92,7 +92,8 @@ def kind_of(x: Any) -> NumbaType:
     """Numba's type of an argument; arrays are taken to be writable."""
     if isinstance(x, np.ndarray):
         if x.dtype.kind not in "fciub" and x.dtype.names is None:
-            raise Unsupported(f"an array of {x.dtype}")
+            other = ": pass a tuple" if x.dtype.kind == "U" else ""
+            raise Unsupported(f"an array of {x.dtype}{other}")
         return types.Array(typeof(x).dtype, x.ndim, "C")
     if isinstance(x, list) and len({type(v) for v in x}) != 1:  # else Numba reads the first
         raise Unsupported("a list as an argument that is not of one type: pass an array")
@@ -105,7 +106,8 @@ def kind_of(x: Any) -> NumbaType:
         return tuple_like(t, [kind_of(part) for part in x])
     if isinstance(x, list):
         if is_opaque(t):
-            raise Unsupported(f"a list of {t.dtype} as an argument: pass an array or a tuple")
+            other = "a tuple" if t.dtype == types.unicode_type else "an array or a tuple"
+            raise Unsupported(f"a list of {t.dtype} as an argument: pass {other}")
         return types.List(t.dtype)
     return types.unliteral(t)
 

@@ -139,6 +139,12 @@ def cross(x, y):
     return np.sum(np.cross(z, x) * y) if np.any(z) and not (z > 9.0).all() else 0.0
 
 
+@case(A1[:3].copy())
+def cross_with_lists_and_tuples(x):
+    z = np.cross([0, 0, 1], x * x) + np.cross((x[0], x[1], 1.0), x)
+    return np.sum(z * np.cross(x, [0.5, x[2], 2.0]))
+
+
 @case(A2, rng.normal(size=(3, 4, 2)))
 def reductions_along_an_axis(a, b):
     rows = np.sum(a * a, 0) * a[np.argmin(a, axis=0)[1]] + a.sum(axis=-1)[2]

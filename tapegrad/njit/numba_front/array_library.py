@@ -439,7 +439,7 @@ def _diagonal(name: str, t: NumbaType) -> Function | None:
 _OF_VECTORS = {
     "outer": "out = np.empty((a.shape[0], b.shape[0]), {})\nfor i in range(a.shape[0]):\n"
     " for j in range(b.shape[0]):\n  out[i, j] = a[i] * b[j]\nreturn out",
-    "cross": "if a.shape[0] != 3 or b.shape[0] != 3:\n raise ValueError\nout = np.empty(3, {})\n"
+    "cross": "if len(a) != 3 or len(b) != 3:\n raise ValueError\nout = np.empty(3, {})\n"
     "out[0] = a[1] * b[2] - a[2] * b[1]\nout[1] = a[2] * b[0] - a[0] * b[2]\n"
     "out[2] = a[0] * b[1] - a[1] * b[0]\nreturn out",
 }
@@ -492,6 +492,11 @@ def _covariance(name: str, kinds: Sequence[NumbaType]) -> Function | None:
 _CLOSE = "({x0} == {x1} or (np.isfinite({x1}) and abs({x0} - {x1}) <= 1e-8 + 1e-5 * abs({x1})))"
 
 
+def _is_vector(t: NumbaType) -> bool:
+    """Whether the elements of a value can be read by one number."""
+    return isinstance(t, types.List | types.UniTuple) or getattr(t, "ndim", 0) == 1
+
+
 def named(name: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function | None:
     """A function of NumPy by its name; None if there is none for such operands."""
     if name == "isclose" and len(kinds) == 2 and isinstance(result, types.Array):
@@ -500,6 +505,8 @@ def named(name: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function 
         return _range(name, len(kinds), result)
     if name in ("eye", "identity") and len(kinds) == 1:
         return defined(name, "n", _EYE.format(dtype(result.dtype)))
+    if name == "cross" and len(kinds) == 2 and all(map(_is_vector, kinds)):
+        return defined(name, "a, b", _OF_VECTORS[name].format(dtype(result.dtype)))
     a = kinds[0]
     if not isinstance(a, types.Array):
         return None
@@ -518,7 +525,7 @@ def named(name: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function 
             return taken(a, kinds[1])
         if name == "dot" or (name == "vdot" and a.ndim == kinds[1].ndim == 1):
             return product(a, kinds[1], result, conjugate=name == "vdot" and a.dtype in COMPLEX)
-        if name in _OF_VECTORS and a.ndim == kinds[1].ndim == 1:
+        if name == "outer" and a.ndim == kinds[1].ndim == 1:
             return defined(name, "a, b", _OF_VECTORS[name].format(dtype(result.dtype)))
     return None
 
