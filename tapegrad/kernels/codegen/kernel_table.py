@@ -178,17 +178,21 @@ def forward(op: Op, dtype: str, scalars: int) -> Kernel | None:
     if not rule_codegen.computable(rule_codegen.result(op)):
         return None
     source = rule_codegen.forward_source(op, dtype, scalars)
-    return _launchable(build.load_or_ask(ELEMENTS, source, ARGUMENTS, _written))
+    return _launchable(ELEMENTS, source, _written)
 
 
 def from_source(source: str) -> Kernel:
     """The loop that a generated source defines."""
-    return _launchable(build.load_or_ask("kernel", source, ARGUMENTS))
+    return _launchable("kernel", source)
 
 
-def _launchable(address: int) -> Kernel:
-    """A loop, once that can be had which calls it for each row: nothing is half done for want."""
+def _launchable(name: str, source: str, write: build.Write | None = None) -> Kernel:
+    """A loop, and before it what calls it for each row: a loop for want of that is not loaded.
+
+    It would be loaded again at the next try, and code that was loaded is there for good.
+    """
     drive("rows", 1)
+    address = build.load_or_ask(name, source, ARGUMENTS, write)
     return Kernel(address, _function(address))
 
 
@@ -202,7 +206,10 @@ def is_compiled(op: Op, dtype: str, scalars: int, *, asking: bool) -> bool:
 def pullback(op: Op, operand: int, dtype: str, scalars: int) -> Kernel | None:
     """The loop that hands an adjoint on to one operand of an operation, if it has one."""
     address = adjoint(op, operand, dtype, scalars)
-    return _launchable(address) if address else None
+    if not address:
+        return None
+    drive("rows", 1)
+    return Kernel(address, _function(address))
 
 
 @cache
@@ -250,7 +257,7 @@ def loop(
     if waiting:
         address = build.load(name, text, ARGUMENTS)
         return Kernel(address, _function(address))
-    return _launchable(build.load_or_ask(name, text, ARGUMENTS))
+    return _launchable(name, text)
 
 
 @cache
