@@ -236,14 +236,14 @@ def _into(
     ufunc: Any, method: str, name: str, inputs: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
     """A result written where `out=` says: into a Tensor, or as by `array += t` into an array."""
-    out = options["out"]
+    out = options.pop("out")
     if all(x is None or isinstance(x, Tensor) for x in out):
         casting = options.pop("casting", "same_kind")
         where = options.pop("where", True) if method == "__call__" else True
         if any(isinstance(x, Tensor) for x in inputs):
-            found = call(ufunc, method, inputs, {k: v for k, v in options.items() if k != "out"})
+            found = call(ufunc, method, inputs, options)
         else:
-            found = getattr(ufunc, method)(*inputs, **(options | {"out": None}))
+            found = getattr(ufunc, method)(*inputs, **options)
         return writing.into(out, found, name, casting, where, spread=method == "__call__")
     if any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
         raise TypeError(
@@ -255,4 +255,4 @@ def _into(
         raise TypeError(f"`{name}`: `out=` is either Tensors or arrays, got both")
     # A Tensor that a transform follows refuses: an array would lose its tangent, or its examples.
     values = [x.numpy() if isinstance(x, Tensor) else x for x in inputs]
-    return getattr(ufunc, method)(*values, **options)
+    return getattr(ufunc, method)(*values, out=out, **options)

@@ -91,16 +91,15 @@ class InterpolatedUnivariateSpline:
         self, x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, ext: Any = 0,
         check_finite: bool = False,
     ) -> None:  # fmt: skip
-        self._given = (x, y, w, list(bbox), k, ext, check_finite)
-        self._of_tensors = among(y)
-        if self._of_tensors:
+        if among(y):
             if w is not None or any(end is not None for end in bbox):
                 raise NotImplementedError(
                     "`InterpolatedUnivariateSpline` of Tensors: neither weights nor bbox"
                 )
             self._tck = splrep(x, y, k=k)
         else:
-            self._tck = theirs("scipy.interpolate", type(self).__name__)(*self._given)._eval_args
+            own = theirs("scipy.interpolate", type(self).__name__)
+            self._tck = own(x, y, w, list(bbox), k, ext, check_finite)._eval_args
         self._ext = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}.get(ext, ext)
 
     def __call__(self, x: Any, nu: int = 0, ext: Any = None) -> Any:

@@ -48,7 +48,18 @@ class RBFInterpolator:
         kernel: str = "thin_plate_spline", epsilon: Any = None, degree: int | None = None,
     ) -> None:  # fmt: skip
         self._given = (y, d, neighbors, smoothing, kernel, epsilon, degree)
-        self._of_tensors = among((y, d, smoothing, epsilon))
+        self._own: Any = None
+        self.y: Any = None
+        if among((y, d, smoothing, epsilon)):
+            self._fit(*self._given)
+        else:
+            self._own = theirs("scipy.interpolate", "RBFInterpolator")(*self._given)
+
+    def _fit(
+        self, y: Any, d: Any, neighbors: Any, smoothing: Any, kernel: str, epsilon: Any,
+        degree: int | None,
+    ) -> None:  # fmt: skip
+        """Find the coefficients, of arrays not before a Tensor comes."""
         if neighbors is not None:
             raise NotImplementedError("`scipy.interpolate.RBFInterpolator` for Tensors: neighbors")
         if kernel not in KERNELS:
@@ -57,15 +68,15 @@ class RBFInterpolator:
         if epsilon is None and not scaleless:
             raise ValueError(f"`RBFInterpolator`: the kernel {kernel!r} needs epsilon")
         self.epsilon = 1.0 if epsilon is None else epsilon
-        self.y, values = floating(tensor(y)), floating(tensor(d))
-        if self.y._a.ndim != 2 or values._a.shape[:1] != self.y._a.shape[:1]:
+        places, values = floating(tensor(y)), floating(tensor(d))
+        if places._a.ndim != 2 or values._a.shape[:1] != places._a.shape[:1]:
             raise ValueError(
                 "`RBFInterpolator`: a row of coordinates for each value, got the shapes "
                 f"{np.shape(y)} and {np.shape(d)}"
             )
-        points, dims = self.y._a.shape
+        points, dims = places._a.shape
         self.degree = max(least, 0) if degree is None else degree
-        low, high = np.min(self.y, axis=0), np.max(self.y, axis=0)
+        low, high = np.min(places, axis=0), np.max(places, axis=0)
         # The curve does not depend on these; they keep the polynomials of one size.
         self._middle = stop_gradient(0.5 * (low + high))
         self._half = stop_gradient(np.where(high > low, 0.5 * (high - low), 1.0))
@@ -79,7 +90,7 @@ class RBFInterpolator:
                 f"`RBFInterpolator`: at least {len(self._powers)} points for the degree "
                 f"{self.degree} in {dims} dimensions, got {points}"
             )
-        self._rest = values._a.shape[1:]
+        self.y, self._rest = places, values._a.shape[1:]
         self._coefficients = self._solved(np.reshape(values, (points, -1)), smoothing)
 
     def _solved(self, values: Any, smoothing: Any) -> Any:
@@ -107,8 +118,10 @@ class RBFInterpolator:
 
     def __call__(self, x: Any) -> Any:
         """The values at some places, a row of coordinates for each."""
-        if not self._of_tensors and not among(x):
-            return theirs("scipy.interpolate", "RBFInterpolator")(*self._given)(x)
+        if self._own is not None and not among(x):
+            return self._own(x)
+        if self.y is None:
+            self._fit(*self._given)
         at = floating(tensor(x))
         if at._a.ndim != 2 or at._a.shape[1] != self.y._a.shape[1]:
             raise ValueError(

@@ -199,6 +199,11 @@ def test_radial_basis_functions_refuse_what_makes_no_surface():
             call()
     with pytest.raises(NotImplementedError, match="neighbors"):
         make(SCATTERED, d, neighbors=3)
+    of_arrays = make(SCATTERED, HEIGHTS, neighbors=5)
+    wanted = scipy.interpolate.RBFInterpolator(SCATTERED, HEIGHTS, neighbors=5)(BETWEEN)
+    np.testing.assert_array_equal(of_arrays(BETWEEN), wanted)
+    with pytest.raises(NotImplementedError, match="neighbors"):
+        of_arrays(tg.tensor(BETWEEN))
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])

@@ -437,8 +437,8 @@ def _diagonal(name: str, t: NumbaType) -> Function | None:
 
 
 _OF_VECTORS = {
-    "outer": "out = np.empty((a.shape[0], b.shape[0]), {})\nfor i in range(a.shape[0]):\n"
-    " for j in range(b.shape[0]):\n  out[i, j] = a[i] * b[j]\nreturn out",
+    "outer": "out = np.empty((len(a), len(b)), {})\nfor i in range(len(a)):\n"
+    " for j in range(len(b)):\n  out[i, j] = a[i] * b[j]\nreturn out",
     "cross": "if len(a) != 3 or len(b) != 3:\n raise ValueError\nout = np.empty(3, {})\n"
     "out[0] = a[1] * b[2] - a[2] * b[1]\nout[1] = a[2] * b[0] - a[0] * b[2]\n"
     "out[2] = a[0] * b[1] - a[1] * b[0]\nreturn out",
@@ -505,7 +505,7 @@ def named(name: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function 
         return _range(name, len(kinds), result)
     if name in ("eye", "identity") and len(kinds) == 1:
         return defined(name, "n", _EYE.format(dtype(result.dtype)))
-    if name == "cross" and len(kinds) == 2 and all(map(_is_vector, kinds)):
+    if name in _OF_VECTORS and len(kinds) == 2 and all(map(_is_vector, kinds)):
         return defined(name, "a, b", _OF_VECTORS[name].format(dtype(result.dtype)))
     a = kinds[0]
     if not isinstance(a, types.Array):
@@ -525,8 +525,6 @@ def named(name: str, kinds: Sequence[NumbaType], result: NumbaType) -> Function 
             return taken(a, kinds[1])
         if name == "dot" or (name == "vdot" and a.ndim == kinds[1].ndim == 1):
             return product(a, kinds[1], result, conjugate=name == "vdot" and a.dtype in COMPLEX)
-        if name == "outer" and a.ndim == kinds[1].ndim == 1:
-            return defined(name, "a, b", _OF_VECTORS[name].format(dtype(result.dtype)))
     return None
 
 

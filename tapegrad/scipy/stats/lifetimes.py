@@ -48,6 +48,11 @@ def _exp_over(c: Any, y: Any) -> Any:
     return _over(np.expm1, EXP_SERIES, c, y)
 
 
+def _inverse(c: Any, where: Any, other: Any) -> Any:
+    """1 / c where a condition holds, which it does not at 0."""
+    return np.where(where, 1 / np.where(where, c, 1.0), other)
+
+
 def _two_tails(a: Any, b: Any, sign: float) -> Any:
     """exp(a) + sign exp(b), for logarithms of probabilities of which a is the larger."""
     return np.exp(a) * (1 + sign * np.exp(b - a))
@@ -64,10 +69,7 @@ def _log_genextreme(z: Any, c: Any) -> Any:
 genextreme = Continuous(
     "genextreme",
     "c",
-    support=lambda c: (
-        np.where(c < 0, 1 / np.where(c < 0, c, -1.0), -np.inf),
-        np.where(c > 0, 1 / np.where(c > 0, c, 1.0), np.inf),
-    ),
+    support=lambda c: (_inverse(c, c < 0, -np.inf), _inverse(c, c > 0, np.inf)),
     valid=lambda c: [],
     logpdf=_log_genextreme,
     cdf=lambda z, c: np.exp(-np.exp(-_log_over(-c, z))),
@@ -79,8 +81,8 @@ genextreme = Continuous(
 genpareto = Continuous(
     "genpareto",
     "c",
-    support=lambda c: (0.0, np.where(c < 0, -1 / np.where(c < 0, c, -1.0), np.inf)),
-    inside=lambda c: np.where(c < 0, -0.5 / np.where(c < 0, c, -1.0), 1.0),
+    support=lambda c: (0.0, _inverse(-c, c < 0, np.inf)),
+    inside=lambda c: 0.5 * _inverse(-c, c < 0, 2.0),
     valid=lambda c: [],
     logpdf=lambda z, c: -(1 + c) * _log_over(c, z),
     cdf=lambda z, c: -np.expm1(-_log_over(c, z)),
