@@ -177,6 +177,8 @@ def make_view(
     home = x._home
     if home is not None and home is not tape:
         resolve(x, tape)
+    if tape.leaf_debt > tape.debt_limit:
+        tape.reclaim()  # before the position is read, which that moves
     token = tape.next
     p = x._pos
     if type(x) is not Tensor or (tape.mode != MODE_FAST and (tape.inference or (p and tape.mode))):
@@ -206,8 +208,6 @@ def make_view(
     if not recorded:
         t._pos = 0
         return t
-    if tape.leaf_debt > tape.debt_limit:
-        tape.reclaim()
     if p < 0:
         p = tape.slots.get(p) or tape.slot(x)
     used = tape.used

@@ -57,6 +57,7 @@ _ESCAPED = expected_count(variables=1, holders=2)
 MIN_CAPACITY = 4096
 DROP_FLOOR = 1 << 20  # bytes of recorded results from which on `drop_tail` runs
 DEBT_FLOOR = 1 << 24  # bytes of recorded results before records are reclaimed
+OWED = 1 << 13  # bytes of a leaf that the tape keeps as long as somebody else does
 
 MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
 Mark = tuple[list[Any], int, int, int]  # the tokens, and the lengths of these, leaves, input_lists
@@ -542,10 +543,15 @@ class Tape(Records):
     def _known_leaves(
         self, words: np.ndarray, inputs: array[int]
     ) -> tuple[list[Any], dict[int, int], array[int]]:
-        """Renumber the leaves that surviving records read, in their words too."""
+        """Renumber the leaves that surviving records read, in their words too.
+
+        Large ones that somebody holds stay: they would be owed anew at their next use.
+        """
         inline = (words[:, WORD] & LISTED) == 0
         codes = words[inline, IN0:SHAPE]
         used = set(codes[codes < 0].tolist()) | {code for code in inputs if code < 0}
+        held = enumerate(map(getrefcount, self.leaves), 1)
+        used |= {-k for k, n in held if n > _IN_TOKENS and self.leaves[k - 1]._a.nbytes >= OWED}
         if len(used) == len(self.leaves):
             return self.leaves, self.slots, inputs
         renumber = {code: -1 - i for i, code in enumerate(sorted(used, reverse=True))}

@@ -64,3 +64,25 @@ def test_a_leaf_as_large_as_the_limit_stays_while_it_is_read():
     parts = [x[k] * 2.0 for k in range(5)]
     sum(parts).backward()
     assert np.array_equal(x.grad.numpy()[:6], [2.0] * 5 + [0.0])
+
+
+@pytest.mark.tapegrad_only("PyTorch has no tape")
+@pytest.mark.parametrize(
+    "step",
+    [lambda x: x[:5], lambda x: x.reshape(2, -1), lambda x: x.real, lambda x: x[5:9] * 2.0],
+    ids=["index", "reshape", "real", "product"],
+)
+@pytest.mark.parametrize("count", [1, 16])
+def test_large_leaves_that_are_looked_at_again_and_again_are_owed_once(step, count, monkeypatch):
+    reclaimed, reclaim = [], type(current.tape).reclaim
+    monkeypatch.setattr(
+        type(current.tape), "reclaim", lambda tape: (reclaimed.append(tape), reclaim(tape))
+    )
+    leaves = [
+        tg.zeros(2 * DEBT_FLOOR // 16 // count, dtype=tg.complex128, requires_grad=True)
+        for _ in range(count)
+    ]
+    for _ in range(20):
+        for x in leaves:
+            step(x)
+    assert len(reclaimed) < 8
