@@ -34,7 +34,7 @@ from tapegrad.functions.arguments import (
 )
 from tapegrad.functions.arithmetic import add, where
 from tapegrad.functions.elementwise import lt, mul
-from tapegrad.functions.masked_elements import choose, unknown_mask
+from tapegrad.functions.masked_elements import choose
 from tapegrad.functions.method_decorators import axis_method, method
 from tapegrad.functions.mixed_indexing import (
     byte_masks,
@@ -200,8 +200,9 @@ def getitem(input: Tensor, key: Any) -> Tensor | ViewRequest:
             return ViewRequest(
                 _getitem, input, {"index": index}, r, said, not (r.ndim or _dots(key))
             )
-    if unknown_mask(key, input):
-        return choose(input, key)  # type: ignore[return-value]
+    masked = choose(input, key)
+    if masked is not None:
+        return masked  # type: ignore[return-value]
     alone = one_index(key, input._a.ndim)
     if alone is not None:
         try:

@@ -20,7 +20,7 @@ from tapegrad.functions import indexing, masking, rounding, shapes
 from tapegrad.functions.arguments import Indices, Operand, as_input, holds_tensor, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
 from tapegrad.functions.joining import stacked
-from tapegrad.functions.masked_elements import MaskedElements, merged, spread, unknown_mask
+from tapegrad.functions.masked_elements import MaskedElements, behind_mask, merged, spread
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.mixed_indexing import with_stacks
 from tapegrad.ops import elementwise as e
@@ -263,11 +263,14 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if isinstance(value, (list, tuple)) and holds_tensor(value):
         value = stacked(value)
     key = with_stacks(key)
-    if unknown_mask(key, self):
+    masked = behind_mask(key, self)
+    if masked is not None:
+        mask, rest = masked
+        part = self[rest] if rest else self
         if isinstance(value, MaskedElements) or np.ndim(value):
-            copy_(self, merged(self, key, value))
+            copy_(part, merged(part, mask, value))
         else:
-            masked_fill_(self, spread(key, self), value)
+            masked_fill_(part, spread(mask, part), value)
         return
     if type(key) is Tensor:
         key = indexing.places_of(key, self)

@@ -1,7 +1,7 @@
 """What ``x[mask]`` is where the mask is not known: an array of unknown length.
 
 A program reads elements that a mask chooses, computes with each, and writes them back with the same
-mask, or adds them up.  Nobody needs their number for that: all elements are computed, and the mask
+mask, or reduces them.  Nobody needs their number for that: all elements are computed, and the mask
 decides which are taken.
 """
 
@@ -15,12 +15,20 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.base.dtypes import category
 from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import div, where
+from tapegrad.functions.elementwise import abs as abs_
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.shape import clone, reshape, to
 from tapegrad.tensor import Tensor
+
+REDUCTIONS = (
+    np.sum, np.prod, np.any, np.all, np.max, np.amax, np.min, np.amin, np.mean, np.var, np.std,
+    np.size,
+)  # fmt: skip
+PRODUCTS = (np.matmul, np.dot, np.inner, np.vdot, np.vecdot)
 
 
 def unknown_mask(key: Any, x: Tensor) -> bool:
@@ -34,8 +42,36 @@ def unknown_mask(key: Any, x: Tensor) -> bool:
     )
 
 
+def behind_mask(key: Any, x: Tensor) -> tuple[Tensor, Any] | None:
+    """The mask of an index, and the index without it; None: that does not begin with such a mask,
+    or has other arrays behind it.
+    """
+    if unknown_mask(key, x):
+        return key, ()
+    if type(key) is not tuple or not key or not unknown_mask(key[0], x):
+        return None
+    simple = all(part in (None, Ellipsis) or isinstance(part, (int, slice)) for part in key[1:])
+    return (key[0], (slice(None),) * key[0]._a.ndim + key[1:]) if simple else None
+
+
+def _reduction(name: str, beside: Any) -> Any:
+    """A method that reduces all elements, or those along the first axis, with a value in place of
+    those beside the mask that does not count.
+    """
+
+    def method(self: MaskedElements, axis: Any = None, **kwargs: Any) -> Any:
+        if kwargs or axis not in (None, 0):
+            self.refuse(f"`{name}` with { ({'axis': axis} | kwargs) }")
+        if axis is not None and not numpys() and name in ("max", "min"):
+            self.refuse(f"`{name}` and its places")
+        return getattr(self._filled(beside), name)(*(() if axis is None else (0,)))
+
+    method.__name__ = name
+    return method
+
+
 class MaskedElements(NDArrayOperatorsMixin):
-    """The elements of `whole` that a mask chooses, for elementwise functions and sums."""
+    """The elements of `whole` that a mask chooses, for elementwise functions and reductions."""
 
     __slots__ = ("mask", "whole")
 
@@ -44,7 +80,9 @@ class MaskedElements(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None)
-        if method != "__call__" or kwargs or ufunc.signature is not None:  # a product of matrices
+        if method == "__call__" and not kwargs and out is None and ufunc in PRODUCTS:
+            return self._product(ufunc.__name__, *args)
+        if method != "__call__" or kwargs or ufunc.signature is not None:
             self.refuse(f"`{ufunc.__name__}`")
         found = self._elementwise(ufunc, args, ufunc.__name__)
         if out is None:
@@ -64,8 +102,13 @@ class MaskedElements(NDArrayOperatorsMixin):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         name = func.__name__
-        if func in (np.sum, np.mean):
-            return getattr(MaskedElements, name)(*args, **kwargs)
+        if func in REDUCTIONS:
+            found = getattr(args[0], name)
+            return found(*args[1:], **kwargs) if callable(found) else found
+        if func in PRODUCTS and not kwargs:
+            return self._product(name, *args)
+        if func is np.linalg.norm and len(args) == 1 and not kwargs and self.ndim == 1:
+            return np.linalg.norm(self._filled(0))
         if kwargs or func not in (np.where, np.clip):
             self.refuse(f"`{name}`")
         return self._elementwise(func, args, name)
@@ -95,17 +138,75 @@ class MaskedElements(NDArrayOperatorsMixin):
         own: Any = self.mask
         return bool(own.same_values(mask))
 
-    def sum(self, axis: Any = None, **kwargs: Any) -> Tensor:
-        """The sum of all elements, or of all that the mask chooses along the first axis."""
-        if kwargs or axis not in (None, 0):
-            self.refuse(f"a sum with { ({'axis': axis} | kwargs) }")
-        chosen = where(spread(self.mask, self.whole), self.whole, 0)
-        return sum_(chosen, None if axis is None else tuple(range(self.mask._a.ndim)))
+    def _product(self, name: str, left: Any, right: Any) -> Any:
+        """A scalar product of two vectors, or rows times a matrix or a vector."""
+        many = [x.ndim if isinstance(x, MaskedElements) else np.ndim(x) for x in (left, right)]
+        rows = isinstance(left, MaskedElements) and not isinstance(right, MaskedElements)
+        if rows and many[0] == 2 and many[1] < 3 and name in ("matmul", "dot"):
+            return MaskedElements(np.matmul(left.whole, right), left.mask)
+        if many != [1, 1]:
+            self.refuse(f"`{name}`")
+        return self._elementwise(np.multiply, (left, right), name).sum()
+
+    def _filled(self, beside: Any) -> Tensor:
+        """All elements in the order of NumPy's, with a value in place of those beside the mask."""
+        whole = self.whole._a
+        if isinstance(beside, str):
+            beside = extreme(whole.dtype, beside)
+        found = where(spread(self.mask, self.whole), self.whole, beside)
+        shape = (self.mask._a.size, *whole.shape[self.mask._a.ndim :])
+        flat: Tensor = run(reshape, (found,), {"shape": shape})
+        return flat
+
+    sum, prod = _reduction("sum", 0), _reduction("prod", 1)
+    any, all = _reduction("any", False), _reduction("all", True)
+    max, amax = _reduction("max", "least"), _reduction("amax", "least")
+    min, amin = _reduction("min", "greatest"), _reduction("amin", "greatest")
+
+    def _count(self, axis: Any) -> Tensor:
+        """How many elements there are, in all or along the first axis."""
+        each = self.whole._a.size // self.mask._a.size if self.mask._a.size else 0
+        return sum_(self.mask) * (each if axis is None else 1)
 
     def mean(self, axis: Any = None, **kwargs: Any) -> Tensor:
         """The mean of all elements, or along the first axis; NaN of none."""
-        each = self.whole._a.size // self.mask._a.size if self.mask._a.size else 0
-        return div(self.sum(axis, **kwargs), sum_(self.mask) * (each if axis is None else 1))
+        return div(self.sum(axis, **kwargs), self._count(axis))
+
+    def _deviations(self, axis: Any, options: Any) -> tuple[Tensor, Tensor]:
+        """What is left of each element without the mean, 0 beside the mask; and their number, less
+        `ddof`, or PyTorch's `correction`.
+        """
+        fewer = options.pop("ddof", 0) if numpys() else options.pop("correction", 1)
+        found = (self - self.mean(axis, **options))._filled(0)
+        return found, self._count(axis) - fewer
+
+    def var(self, axis: Any = None, **kwargs: Any) -> Tensor:
+        """The variance of all elements, or along the first axis."""
+        found, number = self._deviations(axis, kwargs)
+        size = abs_(found) if found._a.dtype.kind == "c" else found
+        return div(sum_(size * size, axis), number)
+
+    def std(self, axis: Any = None, **kwargs: Any) -> Tensor:
+        """The standard deviation, whose derivative at 0 is 0."""
+        found, number = self._deviations(axis, kwargs)
+        size: Any = np.linalg.norm(found, axis=axis)
+        return div(size, run(to, (number,), {"dtype": size._a.dtype}).sqrt())
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions there are, of which the first has unknown length."""
+        return self.whole._a.ndim - self.mask._a.ndim + 1
+
+    @property
+    def size(self) -> Any:
+        """How many elements there are, a Tensor, where NumPy's rules hold."""
+        if not numpys():
+            self.refuse("`size`")
+        return self._count(None)
+
+    def numel(self) -> Any:
+        """The same everywhere."""
+        return self._count(None)
 
     def astype(self, dtype: Any) -> MaskedElements:
         """The same in another type."""
@@ -115,9 +216,9 @@ class MaskedElements(NDArrayOperatorsMixin):
         """Say why something needs to know how many elements there are."""
         raise RuntimeError(
             f"{what}: how many elements `x[mask]` has is not known inside `tapegrad.jit`, and "
-            "differs from example to example under `vmap`. They can be added up, and go into "
-            "elementwise functions with numbers and with what the same mask has chosen, also back "
-            "into a Tensor (`m = x > 0; x[m] = 2 * x[m]`); else use "
+            "differs from example to example under `vmap`. They can be reduced (`sum`, `max`, "
+            "`std` ...), and go into elementwise functions with numbers and with what the same "
+            "mask has chosen, also back into a Tensor (`m = x > 0; x[m] = 2 * x[m]`); else use "
             "`tapegrad.where(mask, x, other)`, or multiply with the mask"
         )
 
@@ -139,22 +240,36 @@ class MaskedElements(NDArrayOperatorsMixin):
         self.refuse("`x[mask][...] = value`")
 
 
-def choose(x: Tensor, key: Tensor) -> MaskedElements:
-    """``x[key]``, a copy."""
-    whole, mask = (run(clone, (t,), {}) for t in (x, key))
-    return MaskedElements(whole, mask)
+def choose(x: Tensor, key: Any) -> MaskedElements | None:
+    """``x[key]``, a copy, of an index that begins with an unknown mask; None of any other."""
+    found = behind_mask(key, x)
+    if found is None:
+        return None
+    mask, rest = found
+    whole = x[rest] if rest else x
+    return MaskedElements(*(run(clone, (t,), {}) for t in (whole, mask)))
 
 
 def merged(target: Tensor, key: Tensor, value: Any) -> Tensor:
-    """What ``target[key] = value`` makes of the target."""
+    """What ``target[key] = value`` makes of the target, for a mask as index."""
     if isinstance(value, MaskedElements):
         if not value.chosen_by(key):
             value.refuse("`x[mask] = values` of what another mask chooses")
         value = value.whole
     elif np.ndim(value) > target._a.ndim - key._a.ndim:
-        choose(target, key).refuse(f"`x[mask] = values` of shape {np.shape(value)}")
+        MaskedElements(target, key).refuse(f"`x[mask] = values` of shape {np.shape(value)}")
     shown = np.asarray(value) if isinstance(value, (list, tuple)) else value
     return where(spread(key, target), as_input(shown, "x[mask] = value"), target)
+
+
+def extreme(dtype: np.dtype[Any], which: str) -> Any:
+    """The least or the greatest number of a type: what no maximum or minimum sees."""
+    if dtype.kind == "f":
+        return -np.inf if which == "least" else np.inf
+    if dtype.kind == "b":
+        return which == "greatest"
+    limits = np.iinfo(dtype)
+    return int(limits.min if which == "least" else limits.max)
 
 
 def spread(mask: Tensor, x: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from tapegrad.functions.complex_parts import imag, real
 from tapegrad.functions.creation import zeros_like
 from tapegrad.functions.indexing import take_along_dim
 from tapegrad.functions.joining import stack, unbind
+from tapegrad.functions.masked_elements import unknown_mask
 from tapegrad.functions.rounding import nan_to_num, round
 from tapegrad.functions.shapes import broadcast_to, clone, to
 from tapegrad.numpy_face.common import (
@@ -91,7 +92,7 @@ def _imag(val: Any) -> Tensor:
     return tensor(val).imag if tensor(val).is_complex() else zeros_like(tensor(val))
 
 
-handles(np.copy)(lambda a: clone(tensor(a)))
+handles(np.copy)(lambda a, order="K", subok=False: clone(tensor(a)))
 handles(np.astype)(lambda x, dtype, *, copy=True: to(tensor(x), dtype=dtype, copy=copy))
 
 
@@ -104,6 +105,8 @@ handles(np.i0)(lambda x: ew.i0(floating(tensor(x))))
 @handles(np.extract)
 def _extract(condition: Any, arr: Any) -> Tensor:
     t = tensor(arr).reshape(-1)
+    if isinstance(condition, Tensor) and unknown_mask(mask := condition.reshape(-1), t):
+        return t[mask]
     return t[np.flatnonzero(plain(condition, "extract"))]
 
 

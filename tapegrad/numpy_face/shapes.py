@@ -11,6 +11,7 @@ from tapegrad.functions import diagonals as dg
 from tapegrad.functions import indexing, joining, sliding_products, strided_views, tiling
 from tapegrad.functions import shapes as s
 from tapegrad.functions.arguments import one_dim
+from tapegrad.functions.masked_elements import unknown_mask
 from tapegrad.numpy_face.common import brought_in, handles, plain, promoted, tensor
 from tapegrad.numpy_face.padding import pad_
 from tapegrad.numpy_face.reductions import sum_
@@ -208,7 +209,10 @@ def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tensor:
 
 @handles(np.compress)
 def _compress(condition: Any, a: Any, axis: Any = None) -> Tensor:
-    return _chosen(tensor(a), np.flatnonzero(plain(condition, "compress")), axis, "np.compress")
+    x = tensor(a) if axis is not None else s.reshape(tensor(a), (tensor(a)._a.size,))
+    if isinstance(condition, Tensor) and axis in (None, 0) and unknown_mask(condition, x):
+        return x[condition]
+    return _chosen(x, np.flatnonzero(plain(condition, "compress")), axis, "np.compress")
 
 
 @handles(np.delete)

@@ -206,9 +206,12 @@ def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
         if function is None:
             raise unsupported(name)
         along = {"axis": options.pop("axis")} if function is vecdot_ and "axis" in options else {}
+        dtype = options.pop("dtype", None)
         for option in options:
             raise bad_option(name, option)
         operands = [operand(x) for x in inputs]
+        if dtype is not None:
+            operands = [_in_type(x, np.dtype(dtype), name) for x in operands]
         if method == "outer":
             x, y = (tensor(x) for x in operands)
             operands = [shapes.reshape(x, (*x._a.shape, *(1,) * y._a.ndim)), y]
@@ -230,6 +233,14 @@ def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
         raise ValueError(f"`{name}` goes along one axis, got None")
     options.pop("axis", None)
     return handler(*inputs, axis=axis, **options)
+
+
+def _in_type(x: Any, dtype: np.dtype[Any], name: str) -> Tensor:
+    """An operand of a ufunc that is to compute in a type."""
+    t = tensor(x)
+    if dtype.kind not in "fc" or not np.can_cast(t._a.dtype, dtype, "same_kind"):
+        raise bad_option(name, "dtype")
+    return shapes.to(t, dtype=dtype)
 
 
 def _into(

@@ -78,7 +78,32 @@ def masks_without_a_name(x):
     return np.sum(y**2)
 
 
+def reduced_otherwise(x):
+    m = x > 0
+    y = x[m]
+    found = y.max() * np.min(y) + np.prod(y) + np.std(y) + y.var(ddof=1) + np.linalg.norm(y)
+    return found * np.any(y > 2) + (y**2 @ np.sin(x[x > 0])) / y.size + np.all(y > 0) / np.size(y)
+
+
+def columns_of_rows(x):
+    y = np.stack([x[:2], x[2:4], x[4:]]) * 2.0
+    m = y[:, 1] > -1.5
+    fitted = y[m] @ x[:2]
+    y[m, 0] *= 3.0
+    y[y[:, 1] > 0, 1:] = y[y[:, 1] > 0, 1:] ** 2
+    error = fitted - y[m, 1]
+    spread = y[m].std(axis=0) + y[m].max(0) + np.dot(y[m], np.stack([x[:2], x[2:4]])).sum(axis=0)
+    return np.sum(error**2) + np.sum(spread) + np.sum(y**2)
+
+
+def by_functions(x):
+    return np.extract(x > 0, x).sum() * np.compress(x < 1, x).mean() + np.sum(x.compress(x > 1))
+
+
 PROGRAMS = [
+    reduced_otherwise,
+    columns_of_rows,
+    by_functions,
     rows_of_one_number,
     along_the_first_axis,
     masks_without_a_name,
@@ -100,12 +125,41 @@ def test_unknown_masks_do_what_known_ones_do(f):
     found = tg.vmap(tg.grad(f))(both)
     np.testing.assert_allclose(found, np.stack([expected, tg.grad(f)(-X)]), rtol=1e-12)
     np.testing.assert_allclose(tg.jit(tg.vmap(tg.grad(f)))(both), found, rtol=1e-12)
-    np.testing.assert_allclose(tg.jit(tg.hessian(f))(X), tg.hessian(f)(X), rtol=1e-12)
+    hessian = tg.hessian(f)(X)
+    np.testing.assert_allclose(tg.jit(tg.hessian(f))(X), hessian, rtol=1e-12, atol=1e-13)
     forward = tg.vmap(lambda x: tg.jvp(f, (x,), (X,))[1])(both)
     np.testing.assert_allclose(forward, found @ X, rtol=1e-12)
     single = tg.jit(tg.grad(f))(X.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.bool_])
+def test_of_no_elements_the_greatest_is_the_least_value(dtype):
+    x = np.array([1, 0, 1], dtype)
+    least = {np.float64: -np.inf, np.int64: -(2**63), np.bool_: False}[dtype]
+    assert tg.jit(lambda x: np.max(x[x > 5]))(x) == least
+    assert tg.jit(lambda x: np.max(x[x > 0]))(x) == tg.jit(lambda x: x[x > 0].min())(x) == 1
+
+
+def test_pytorchs_rules():
+    x = tg.tensor(X)[None]
+
+    def found(f):
+        return tg.func.vmap(f)(x).item()
+
+    assert found(lambda x: x[x > 0].std()) == pytest.approx(X[X > 0].std(ddof=1))
+    assert found(lambda x: x[x > 0].var(correction=0)) == pytest.approx(X[X > 0].var())
+    assert found(lambda x: x[x > 0].sum() / x[x > 0].numel()) == pytest.approx(X[X > 0].mean())
+    for several in (lambda x: x[x > 0].max(0), lambda x: x[x > 0].sum() / x[x > 0].size):
+        with pytest.raises(RuntimeError, match=r"`max` and its places|`size`"):
+            found(several)
+
+
+def test_complex_elements():
+    z = X[:3] + 1j * X[3:]
+    for f in (np.std, np.var, np.mean, np.sum, np.prod):
+        np.testing.assert_allclose(tg.jit(lambda z, f=f: f(z[z.real > 0]))(z), f(z[z.real > 0]))
 
 
 def of_a_changed_mask(x):
@@ -152,10 +206,12 @@ REFUSED = [
     lambda x: x[x > 0],
     lambda x: len(x[x > 0]),
     lambda x: np.sort(x[x > 0]),
-    lambda x: x[x > 0].max(),
+    lambda x: x[x > 0].argmax(),
     lambda x: np.add.reduce(x[x > 0]),
-    lambda x: x[x > 0] @ x[x > 0],
-    lambda x: np.vecdot(x[x > 0], x[x > 0]),
+    lambda x: x[x > 0] @ x[x < 0],
+    lambda x: np.outer(x, x)[x > 0] @ np.outer(x, x)[x > 0],
+    lambda x: np.median(x[x > 0]),
+    lambda x: np.average(x[x > 0], weights=x[x > 0]),
     lambda x: x[x > 0] @ np.eye(6),
     lambda x: np.sum(x[x > 0], keepdims=True),
     lambda x: np.outer(x, x)[x > 0].sum(axis=1),

@@ -44,10 +44,9 @@ REFUSED = {
     "pad of a dictionary": (
         lambda t: np.pad(t, 1, constant_values={0: (t[0, 0], 1)}), r"got a Tensor in it",
     ),
-    "dtype": (lambda t: np.sin(t, dtype=np.float32), r"`np.sin`: `dtype=` .*`t.to\(dtype\)`"),
+    "dtype": (lambda t: np.sin(t, dtype=np.int32), r"`np.sin`: `dtype=` .*`t.to\(dtype\)`"),
     "casting": (lambda t: np.add(t, t, casting="unsafe"), r"`np.add`: `casting=`"),
     "axes": (lambda t: np.matmul(t, t, axes=[(0, 1)] * 3), r"`np.matmul`: `axes=` .*leave it out"),
-    "order": (lambda t: np.copy(t, order="F"), r"`np.copy`: `order=`"),
     "reduceat": (lambda t: np.hypot.reduceat(t, [0, 1]), r"`np.hypot.reduceat` is not supported"),
     "reduceat of fractions": (
         lambda t: np.add.reduceat(t, [0.5]), r"vector of integers .*\(2, 2\) and \(1,\) of float64",
@@ -197,7 +196,10 @@ def test_options_that_say_what_is_usual_are_taken(t):
     assert np.sin(t, where=True, dtype=None, casting="same_kind").requires_grad
     assert np.sum(t, out=None, initial=np._NoValue, keepdims=np._NoValue).shape == ()
     assert np.sum(t, None, None, None, False).requires_grad
-    assert np.copy(t, order="K").requires_grad
+    assert np.copy(t, order="F").requires_grad
+    single = np.multiply(t, 2, dtype=np.float32)
+    assert single.dtype is tg.float32
+    assert single.requires_grad
     assert np.concatenate([t, t], 0, None, casting="same_kind").requires_grad
 
 
