@@ -3,7 +3,7 @@
 ``_a``     the array
 ``_pos``   0: a constant; < 0: a leaf that requires grad (a key of its own); > 0: a position
 ``_s``     the number of its shape where native code takes it (of float32 `F4_SHAPE` less it), or -1
-``_home``  None: neither on a tape nor a view; a `Tape`: where `_pos` counts; a `View`: see there
+``_home``  None: neither on a tape nor a view; a `Tape`: where `_pos` counts; see `View`, `Shared`
 
 Everything that only some Tensors have (a gradient, hooks) stands in slots that stay empty.
 """
@@ -27,6 +27,7 @@ from tapegrad.base.size import ElementCount, Size
 from tapegrad.ops.core import Op
 from tapegrad.ops.graph_nodes import GradFn, node, output
 from tapegrad.tape import versions
+from tapegrad.tape.copy_on_use import Shared, own
 from tapegrad.tape.record_format import DTYPE_BITS, F4_SHAPE, HOOKED
 from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import Ended, Tape, current, leaf_keys
@@ -92,7 +93,7 @@ class Tensor(Operations):
     _a: np.ndarray
     _pos: int
     _s: int
-    _home: Tape | View | Ended | None
+    _home: Tape | View | Ended | Shared | None
     _grad: Tensor | None
     _extra: dict[str, Any]
     # `rule_calls.called_by_rule`, `dispatch.regenerate`: see `functions.methods.install`.
@@ -144,9 +145,7 @@ class Tensor(Operations):
         """The number of elements."""
         return self._a.size
 
-    def nelement(self) -> int:
-        """The number of elements."""
-        return self._a.size
+    nelement = numel
 
     @property
     def nbytes(self) -> int:
@@ -300,6 +299,7 @@ class Tensor(Operations):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Make this leaf one that gradients are collected for (or stop that)."""
+        own(self)
         position = place(self)
         if position > 0:
             if not requires_grad:
@@ -373,10 +373,7 @@ class Tensor(Operations):
             if not isinstance(value, Tensor):
                 raise TypeError(f"`grad` takes a Tensor or None, got {type(value).__name__}")
             if value is self:
-                raise RuntimeError(
-                    "a Tensor cannot be its own gradient: assign another one, such as "
-                    "`t.detach().clone()`"
-                )
+                raise RuntimeError("a Tensor cannot be its own gradient: use `t.detach().clone()`")
             if value._a.shape != self._a.shape or value._a.dtype != self._a.dtype:
                 raise RuntimeError(
                     f"`grad` must have the Tensor's shape {self._a.shape} and dtype {self.dtype}, "
@@ -408,6 +405,8 @@ class Tensor(Operations):
             raise TypeError(f"`data` takes a Tensor, got {type(value).__name__}")
         if value._a.dtype != self._a.dtype:
             raise RuntimeError(f"`data` must keep the dtype {self.dtype}, got {value.dtype}")
+        own(self)
+        own(value)
         self._a = value._a
         self._s = number(value._a)
 
@@ -532,7 +531,11 @@ def place(t: Tensor) -> int:
 
 
 def follows_lifted(t: Tensor) -> bool:
-    """Whether a transform has lifted the base of this view since; then the view is lifted now."""
+    """Whether a transform has lifted the base of this view since; then the view is lifted now.
+
+    It is asked before the memory is shown: shared memory is copied.
+    """
+    own(t)
     base: Any = t
     while type(base) is Tensor and type(base._home) is View:
         base = base._home.base

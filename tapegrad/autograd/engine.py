@@ -17,6 +17,7 @@ from tapegrad.dispatch.dispatch import ended
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels.sweep.sweep_abi import SMALL
 from tapegrad.tape import versions
+from tapegrad.tape.copy_on_use import can_share, share
 from tapegrad.tape.record_format import DTYPE_BITS
 from tapegrad.tape.tape import Ended, Tape, current
 from tapegrad.tensor import Tensor, View, former, noted, place, tape_of, wrap, wrap_as
@@ -229,9 +230,11 @@ def _from_one(root: Any, weight: Any, inputs: list[Any] | None, retain: bool) ->
     work, compiled = tape.workspace, native_calls.sweep
     if work is None or compiled is None or tape.sweeping > 0:
         return UNDONE
+    lender = None
     try:
         leaves = None if inputs is None else (*inputs,)
         if type(weight) is Tensor and weight._s == -1:  # neither float64 nor float32, or large
+            lender = weight if can_share(weight) else None
             weight = _seed(root, weight)
             if weight is None:
                 return UNDONE
@@ -244,6 +247,7 @@ def _from_one(root: Any, weight: Any, inputs: list[Any] | None, retain: bool) ->
                 end_sweep(tape)
             return found
         sweep = Sweep(tape, recorded=False, retain=retain, work=work)  # there is more to do
+        sweep.lent = None if lender is None else lender._a
         status, index, low, seed = found
         sweep.go_on(status, index, low, seed, _codes(tape, inputs))
         if inputs is None:
@@ -264,6 +268,8 @@ def _from_one(root: Any, weight: Any, inputs: list[Any] | None, retain: bool) ->
         delivered = switched(tape, False, _accumulate_leaves, sweep, {}, False)
     elif delivered is False:
         delivered = tuple(switched(tape, False, _gradients, sweep, inputs, {}, False))
+    if lender is not None:
+        share(lender, delivered or [getattr(t, "_grad", None) for _, t, _ in sweep.found])
     if ending:
         end_sweep(tape)
     return delivered

@@ -15,6 +15,7 @@ from tapegrad.base.locks import lock
 from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.graph_nodes import GradFn, leaf_node
 from tapegrad.tape import versions
+from tapegrad.tape.copy_on_use import own
 from tapegrad.tape.record_format import HOOKED, SPENT, WORD
 from tapegrad.tape.tape import Tape, current
 from tapegrad.tape.tape_slice import output_of
@@ -310,6 +311,7 @@ def add_gradients(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
             elif recorded or grad.requires_grad:
                 t._grad = grad + g
             else:
+                own(grad)
                 versions.bump(versions.root(grad._a))
                 np.add(grad._a, g._a, out=grad._a)
     for t, g in found if hooked else ():

@@ -42,6 +42,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
 from tapegrad.native.abi import RuleContext
 from tapegrad.ops.graph_nodes import grad_name
 from tapegrad.tape import versions
+from tapegrad.tape.copy_on_use import shares
 from tapegrad.tape.record_format import (
     CODE_MASK,
     GENERAL,
@@ -88,6 +89,7 @@ class Sweep(Adjoints):
     since = 0  # a position below which nothing leads to a target; 0: not known
     aims: Sequence[int] | None = None  # positions, and keys of leaves, that become `targets`
     found: Sequence[tuple[int, Tensor, Any]] = ()  # leaves that were reached, see `collect`
+    lent: np.ndarray | None = None  # weights whose memory gradients may share
     most = MANY  # adjoints that Python may hold, see `_forget_handed_on`
 
     def __init__(
@@ -475,11 +477,19 @@ class Sweep(Adjoints):
         for cell in work.cells[: work.leaves].tolist():
             code -= 1
             if cell & 1:
-                found.append((code, versions.alone(values.pop(code))))
+                if self._shares(code):
+                    found.append((code, values.pop(code)[...]))
+                else:
+                    found.append((code, versions.alone(values.pop(code))))
             elif cell:
                 leaf = self.tape.leaves[-code - 1]
                 found.append((code, work.copy(cell, leaf._a, leaf._s)))
         return found
+
+    def _shares(self, code: int) -> bool:
+        """Whether the adjoint of a leaf, for which no hook waits, may stay in lent memory."""
+        lent, leaf = self.lent, self.tape.leaves[-code - 1]
+        return lent is not None and shares(self.values[code], lent) and not leaf.extra
 
 
 def taken(items: list[Any]) -> Iterator[Any]:

@@ -24,6 +24,7 @@ from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.strided import replay
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
+from tapegrad.tape.copy_on_use import SHARED, own
 from tapegrad.tape.record_format import DTYPE_BITS, GENERAL, PACKED, SAVES, SHARES
 from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import DROP_FLOOR, Ended, Tape, current
@@ -135,11 +136,14 @@ def _check_real(op: Op, arrays: list[Any], result: np.ndarray) -> None:
 
 
 def resolve(t: Tensor, tape: Tape) -> bool:
-    """Regenerate an outdated view; refuse a Tensor of another thread's tape.
+    """Regenerate an outdated view; copy shared memory; refuse a Tensor of another thread's tape.
 
     False: it is lifted now, as its base was by a write since the view was made.
     """
     home = t._home
+    if home is SHARED:
+        own(t)
+        return True
     if type(home) is Ended:
         raise ended(t)
     if type(home) is View and (home.tape is tape or t._pos <= 0):

@@ -32,6 +32,7 @@ from tapegrad.native.abi import ViewPlan
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import PASSES, STRIDED, clone, expand, getitem
 from tapegrad.ops.strided import as_strided
+from tapegrad.tape.copy_on_use import SHARED
 from tapegrad.tape.record_format import DTYPE_BITS, FIELDS, GENERAL, IN0, SHARES, STRIDE, pack_into
 from tapegrad.tape.shape_table import Shape, shapes
 from tapegrad.tape.tape import MODE_FAST, Tape, current
@@ -176,6 +177,9 @@ def make_view(
     tape = current.tape
     home = x._home
     if home is not None and home is not tape:
+        if home is SHARED:  # `r` lies in memory that x will not have any more
+            t = run(op, (x,), params)
+            return separate(t, tape) if element else t
         resolve(x, tape)
     if tape.leaf_debt > tape.debt_limit:
         tape.reclaim()  # before the position is read, which that moves

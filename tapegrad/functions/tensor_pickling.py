@@ -9,6 +9,7 @@ import numpy as np
 from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.dispatch.dispatch import run
 from tapegrad.ops.shape import alias, clone
+from tapegrad.tape.copy_on_use import own
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, place, tensor_of
 
@@ -22,6 +23,7 @@ def copied(self: Tensor) -> Tensor:
     """A Tensor that shares memory: a leaf of its own, or what a transform follows on."""
     if _followed(self):
         return run(alias, (self,), {})
+    own(self)
     return _rebuild(*reduced(self)[1])
 
 

@@ -30,6 +30,7 @@ from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import Indices, Operand, Sizes, TypeLike, numpy_names
 from tapegrad.functions.inplace_methods import copy_, fill_
 from tapegrad.numpy_face.instead_of_arrays import instead_of_array
+from tapegrad.tape.copy_on_use import own
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 
@@ -133,6 +134,7 @@ def dlpack(
             "DLPack hands over elements without their history, and this Tensor requires grad: "
             "export `t.detach()`"
         )
+    own(self)
     return self._a.__dlpack__(
         stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
     )

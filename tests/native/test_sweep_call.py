@@ -273,3 +273,30 @@ def test_a_leaf_that_got_another_shape_slows_no_other_down(calls):
     tg.autograd.grad((a * b).sum(), [a, b])
     assert len(calls) == 1
     assert y.item() == 4.0
+
+
+def address(t):
+    return t._a.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("dtype", [tg.float64, tg.float32])
+def test_weights_that_reach_a_leaf_are_not_copied_before_they_are_used(dtype):
+    x = tg.ones(40_000, dtype=dtype, requires_grad=True)
+    (x * x).reshape(200, 200).backward(tg.ones(200, 200, dtype=dtype))  # its kernels are loaded
+    x.grad, w = None, tg.ones(200, 200, dtype=dtype)
+    x.reshape(200, 200).backward(w)
+    at = address(w)
+    assert address(x.grad) == at
+    tg.optim.SGD([x], 0.1).step()
+    assert address(x.grad) == at
+    x.grad.zero_()
+    assert address(x.grad) != at == address(w)
+    (found,) = tg.autograd.grad(x.view(200, 200), x, w)
+    assert address(found) == at
+    w.zero_()
+    assert address(found) == at != address(w)
+    del w, found
+    (found,) = tg.autograd.grad(x.view(200, 200), x, tg.ones(200, 200, dtype=dtype))
+    at = address(found)
+    found.zero_()  # nobody else has it
+    assert address(found) == at
