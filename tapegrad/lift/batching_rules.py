@@ -423,8 +423,9 @@ def _einsum(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
 
 
 @batching_rule(
-    ops.solve.solve, ops.solve.solve_triangular, ops.unchecked.solve_ex, ops.least_squares.lstsq
-)
+    ops.solve.solve, ops.solve.solve_triangular, ops.unchecked.solve_ex, ops.least_squares.lstsq,
+    ops.banded.banded_solve,
+)  # fmt: skip
 def _solve(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """Batch `solve`, with leading dimensions broadcast."""
     return run(op, aligned(spread_out(given, many, size), [True, True]), params)

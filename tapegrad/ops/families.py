@@ -11,6 +11,7 @@ programs use.  The codes of rows follow from the order in which families are loa
 from tapegrad.ops import (
     activations,
     alignments,
+    banded,
     bessel,
     complex_parts,
     convolution,
@@ -48,8 +49,8 @@ from tapegrad.ops import (
 from tapegrad.ops.core import Op, by_code, table
 
 __all__ = [
-    "Op", "activations", "alignments", "bessel", "by_code", "complex_parts", "convolution",
-    "determinant", "einsum", "elementwise", "exponents", "factorizations", "fourier",
+    "Op", "activations", "alignments", "banded", "bessel", "by_code", "complex_parts",
+    "convolution", "determinant", "einsum", "elementwise", "exponents", "factorizations", "fourier",
     "fourier_forms", "incomplete", "index", "interpolation", "least_squares", "linalg", "logic",
     "losses", "lu", "order", "orthogonal_polynomials", "pure_callback", "reduce", "scan",
     "scatter_reduce", "scipy_special", "shape", "solve", "sparse", "special", "strided", "table",

@@ -8,13 +8,15 @@ array([[0.25, 0.  ],
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.pure_callback import pure_callback
-from tapegrad.numpy_face.common import tensor
+from tapegrad.numpy_face.common import floating, promoted, tensor
+from tapegrad.ops.banded import banded_solve
+from tapegrad.ops.shape import squeeze, unsqueeze
 from tapegrad.scipy.either import among, for_tensors, theirs
 from tapegrad.transforms.primitives import defjvp, defvjp, primitive
 
@@ -163,20 +165,6 @@ defvjp(_logarithm, lambda y, A: lambda g: _slope(A.T, g))
 defjvp(_logarithm, lambda dA, y, A: _slope(A, dA))
 
 
-def _rows_and_columns(lower: int, upper: int, size: int) -> tuple[Any, Any, Any]:
-    """Of each element of a matrix in banded form its row and its column, and whether it is one."""
-    row = np.arange(size) + np.arange(-upper, lower + 1)[:, None]
-    column = np.broadcast_to(np.arange(size), row.shape)
-    return np.clip(row, 0, size - 1), column, (row >= 0) & (row < size)
-
-
-def _transposed(l_and_u: Any, ab: Any) -> tuple[tuple[int, int], Any]:
-    """A banded matrix's transpose in banded form."""
-    lower, upper = l_and_u
-    row, column, inside = _rows_and_columns(upper, lower, np.shape(ab)[-1])
-    return (upper, lower), ab[upper + column - row, row] * inside
-
-
 @for_tensors("scipy.linalg")
 def solve_banded(
     l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False,
@@ -189,47 +177,24 @@ def solve_banded(
     >>> solve_banded((0, 0), np.array([[2.0, 4.0]]), np.array([2.0, 2.0]))
     array([1. , 0.5])
     """
-    return tensor(_banded_solution(l_and_u, ab, b))
-
-
-@primitive
-def _banded_solution(l_and_u: Any, ab: Any, b: Any) -> Any:
-    return scipy_call(partial(theirs("scipy.linalg", "solve_banded"), l_and_u), ab, b)
-
-
-def _banded_product(l_and_u: Any, v: Any, x: Any) -> Any:
-    """The elements of ``v x^T`` that stand in the bands."""
-    lower, upper = l_and_u
-    row, column, inside = _rows_and_columns(lower, upper, np.shape(x)[0])
-    each = v[row] * x[column]
-    return (each if np.ndim(x) == 1 else np.sum(each, axis=-1)) * inside
-
-
-def _banded_matmul(l_and_u: Any, ab: Any, x: Any) -> Any:
-    """The product of a matrix in banded form."""
-    other, flipped = _transposed(l_and_u, ab)
-    row, _, inside = _rows_and_columns(other[0], other[1], np.shape(x)[0])
-    flipped = flipped * inside
-    return np.sum((flipped if np.ndim(x) == 1 else flipped[:, :, None]) * x[row], axis=0)
-
-
-def _banded_adjoint(l_and_u: Any, ab: Any, g: Any) -> Any:
-    """The solution with the transpose."""
-    return _banded_solution(*_transposed(l_and_u, ab), g)
-
-
-defvjp(
-    _banded_solution,
-    lambda x, lu, ab, b: lambda g: -_banded_product(lu, _banded_adjoint(lu, ab, g), x),
-    lambda x, lu, ab, b: lambda g: _banded_adjoint(lu, ab, g),
-    argnums=(1, 2),
-)
-defjvp(
-    _banded_solution,
-    lambda dab, x, lu, ab, b: _banded_solution(lu, ab, -_banded_matmul(lu, dab, x)),
-    lambda db, x, lu, ab, b: _banded_solution(lu, ab, db),
-    argnums=(1, 2),
-)
+    below, above = map(int, l_and_u)
+    matrix, right = map(floating, promoted(ab, b))
+    bands, n = matrix._a.shape[-2:] if matrix._a.ndim > 1 else (0, 0)
+    if bands != below + above + 1:
+        raise ValueError(
+            f"`linalg.solve_banded`: {below} diagonals below and {above} above need as many rows "
+            f"of `ab` and one more, got the shape {matrix._a.shape}"
+        )
+    vector = right._a.ndim == 1
+    if n not in (right._a.shape[:1] if vector else right._a.shape[-2:-1]):
+        raise ValueError(
+            f"`linalg.solve_banded`: `ab` of shape {matrix._a.shape} is a matrix of {n} rows, and "
+            f"`b` has the shape {right._a.shape}"
+        )
+    if vector:
+        right = run(unsqueeze, (right,), {"dims": (1,)})
+    found = run(banded_solve, (matrix, right), {"below": below, "above": above})
+    return run(squeeze, (found,), {"dims": (found._a.ndim - 1,)}) if vector else found
 
 
 def solveh_banded(

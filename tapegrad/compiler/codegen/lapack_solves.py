@@ -107,6 +107,26 @@ def _lstsq(job: Job, *, rcond: float, driver: str) -> None:
         t.store(t.load(t.at(values, i)), t.number_at(below, t.mad(i, k, k)))
 
 
+# -- matrices in banded form -----------------------------------------------------------------------
+
+
+def _banded_solve(job: Job, *, below: int, above: int) -> None:
+    t, (ab, b), ((bands, n), (_, k)) = job.t, job.given, job.shapes
+    order, right = t.number(n), t.number(k)
+    if below == above == 1 and n > 1:
+        up, diagonal, down = (job.at(ab, place) for place in (1, n, 2 * n))
+        job.run("gtsv", order, right, down, diagonal, up, b, order)
+    else:
+        height = below + bands
+        room, sizes = job.take(height * n), (t.number(x) for x in (below, above))
+        with t.loop(bands) as row, t.loop(n) as j:
+            element = t.get(t.number_at(ab, t.mad(row, n, j)))
+            t.put(element, t.number_at(room, t.mad(j, height, t.emit(f"add i64 {row}, {below}"))))
+        pivots = t.room(f"[{n} x i32]")
+        job.run("gbsv", order, *sizes, right, room, t.number(height), pivots, b, order)
+    store_rows(job, b, job.out, n, k, k)
+
+
 # -- solutions that a matrix may not have ----------------------------------------------------------
 
 
@@ -246,6 +266,7 @@ def scheme(name: str) -> Scheme | None:
     known = {
         "pinv": Scheme(_pinv),
         "lstsq": Scheme(_lstsq, (COLUMNS, RIGHT)),
+        "banded_solve": Scheme(_banded_solve, (ROWS, COLUMNS)),
         "solve_ex": Scheme(_solve_ex, (COLUMNS, COLUMNS), double=True),
         "inv_ex": Scheme(_inv_ex, double=True),
         "cholesky_ex": Scheme(_cholesky_ex),
