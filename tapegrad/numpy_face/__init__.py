@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.native_arrays import refuse_operand
+from tapegrad.dispatch.inplace import overwrite
 from tapegrad.numpy_face.common import CALLS, HANDLERS, PAIRS, SHORT
 from tapegrad.numpy_face.methods import METHODS
 from tapegrad.tensor import F8, Tensor
@@ -47,6 +48,15 @@ def array_ufunc(
             elif type(y) is Tensor and y._s >= 0:
                 x = _short(x)
             return CALLS[ufunc](x, y)
+    elif len(kwargs) == 1 and ufunc in CALLS and method == "__call__":
+        out, given = kwargs.get("out", ()), {type(x), *map(type, others)}
+        if len(out) == 1 and type(out[0]) is Tensor and given <= PLAIN and Tensor in given:
+            found = CALLS[ufunc](x, *others)
+            if type(found) is Tensor and overwrite(out[0], found):
+                return out[0]
+            from tapegrad.numpy_face import common, writing
+
+            return writing.into(out, found, common.title(ufunc), spread=True)
     from tapegrad.numpy_face import ufuncs
 
     return ufuncs.call(ufunc, method, (x, *others), kwargs)
