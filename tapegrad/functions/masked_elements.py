@@ -19,10 +19,11 @@ from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import div, where
 from tapegrad.functions.elementwise import abs as abs_
+from tapegrad.functions.elementwise import ne
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.shape import clone, reshape, to
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, wrap
 
 REDUCTIONS = (
     np.sum, np.prod, np.any, np.all, np.max, np.amax, np.min, np.amin, np.mean, np.var, np.std,
@@ -46,6 +47,7 @@ def behind_mask(key: Any, x: Tensor) -> tuple[Tensor, Any] | None:
     """The mask of an index, and the index without it; None: that does not begin with such a mask,
     or has other arrays behind it.
     """
+    key = _mask_of_places(key)
     if unknown_mask(key, x):
         return key, ()
     if type(key) is not tuple or not key or not unknown_mask(key[0], x):
@@ -68,6 +70,22 @@ def _reduction(name: str, beside: Any) -> Any:
 
     method.__name__ = name
     return method
+
+
+def _mask_of_places(key: Any) -> Any:
+    """An index in which the places where a mask holds are that mask."""
+    parts = key if type(key) is tuple else (key,)
+    for part in parts:
+        if type(part) is MaskedElements:
+            part.refuse("an index by numbers that are computed from places where a mask holds")
+    if not parts or not isinstance(parts[0], MaskedPlaces):
+        return key
+    mask = parts[0].mask
+    first, rest = parts[: mask._a.ndim], parts[mask._a.ndim :]
+    for axis, part in enumerate(first):
+        if not isinstance(part, MaskedPlaces) or part.axis != axis or not part.chosen_by(mask):
+            parts[0].refuse("an index by some of the places where a mask holds, or by several")
+    return (mask, *rest) if rest else mask
 
 
 class MaskedElements(NDArrayOperatorsMixin):
@@ -238,6 +256,25 @@ class MaskedElements(NDArrayOperatorsMixin):
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         self.refuse("`x[mask][...] = value`")
+
+
+class MaskedPlaces(MaskedElements):
+    """Where a mask holds, along one of its dimensions: an index that is used like the mask."""
+
+    __slots__ = ("axis",)
+
+    def __init__(self, mask: Tensor, axis: int) -> None:
+        shape = mask._a.shape
+        along = np.arange(shape[axis]).reshape([-1 if k == axis else 1 for k in range(len(shape))])
+        super().__init__(wrap(np.broadcast_to(along, shape).copy()), mask)
+        self.axis = axis
+
+
+def unknown_places(x: Tensor) -> tuple[MaskedPlaces, ...]:
+    """Where a Tensor whose elements are not known is not zero: what `np.nonzero` finds."""
+    mask = x if x._a.dtype.kind == "b" else ne(x, 0)
+    mask = run(clone, (mask,), {})
+    return tuple([MaskedPlaces(mask, axis) for axis in range(mask._a.ndim)])
 
 
 def choose(x: Tensor, key: Any) -> MaskedElements | None:

@@ -17,10 +17,12 @@ from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.complex_parts import isreal
 from tapegrad.functions.indexing import take_along_dim
+from tapegrad.functions.masked_elements import unknown_places
 from tapegrad.functions.reductions import all as all_
 from tapegrad.functions.reductions import argmax, argmin
 from tapegrad.functions.scans import argsort
 from tapegrad.functions.sets import isin
+from tapegrad.functions.shapes import reshape
 from tapegrad.numpy_face.common import line, plain, promoted, tensor
 from tapegrad.numpy_face.order import searchsorted_
 from tapegrad.tensor import Tensor
@@ -98,6 +100,8 @@ def _einsum_path(*operands: Any, **kwargs: Any) -> Any:
 
 
 MAPPED: dict[Any, Callable[..., Any]] = {
+    np.nonzero: lambda a: unknown_places(tensor(a)),
+    np.flatnonzero: lambda a: unknown_places(reshape(tensor(a), (tensor(a)._a.size,)))[0],
     np.digitize: _digitize,
     np.isin: _isin,
     np.lexsort: _lexsort,

@@ -100,7 +100,19 @@ def by_functions(x):
     return np.extract(x > 0, x).sum() * np.compress(x < 1, x).mean() + np.sum(x.compress(x > 1))
 
 
+def at_places(x):
+    y = x.reshape(3, 2) * 2.0
+    (i,) = np.where(y[:, 0] > 0)
+    rows, columns = np.nonzero(y > -2)
+    z = x * 1.0
+    at = np.flatnonzero(x > 0)
+    z[at] = np.sqrt(z[at]) * i.mean()
+    z[np.where(z < 0)] -= 3.0
+    return y[i, 1].sum() + np.sum(y[rows, columns] ** 3) / at.size + np.sum(z**2) + y[i].max()
+
+
 PROGRAMS = [
+    at_places,
     reduced_otherwise,
     columns_of_rows,
     by_functions,
@@ -198,6 +210,10 @@ def written_from_an_array(x):
 
 
 REFUSED = [
+    lambda x: x[np.where(x > 0)[0] - 1],
+    lambda x: np.outer(x, x)[np.where(np.outer(x, x) > 0)[1]],
+    lambda x: np.where(x > 0)[0][0],
+    lambda x: np.nonzero(x > 0),
     of_a_changed_mask,
     of_two_masks,
     of_a_mask_that_moves,

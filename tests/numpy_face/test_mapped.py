@@ -40,6 +40,8 @@ CASES = {
         lambda s: np.einsum("i,i", s, s, optimize=np.einsum_path("i,i", s, s)[0]),
         INTEGERS,
     ),
+    "nonzero": (lambda s: s[np.nonzero(s)].sum() + np.nonzero(s)[0].max(), INTEGERS),
+    "flatnonzero": (lambda s: s[np.flatnonzero(s > 1)].max() + np.flatnonzero(s).min(), INTEGERS),
     "isneginf": (np.isneginf, ROWS),
     "isposinf": (np.isposinf, ROWS),
     "iscomplex": (np.iscomplex, ROWS),
