@@ -127,15 +127,18 @@ def no_array(why: RuntimeError, kind: str) -> RuntimeError:
     return why
 
 
-def no_number(name: str) -> RuntimeError:
-    """The refusal to make a Python number of a value whose gradient would be lost."""
-    caller = _caller()
+def no_number(name: str, line: tuple[str, int] | None = None) -> RuntimeError:
+    """The refusal to make a Python number of a value whose gradient would be lost, here, or at a
+    line of a function that was traced before.
+    """
+    caller = None if line else _caller()
     what = f"`{caller}`" if caller else f"`{name}()`, or a conversion to a Python number,"
     instead = nearest(caller) if caller else None
     advice = instead or "the Tensor itself (`np.sin(t)` instead of `math.sin(t)`)"
+    there = f" (at {line[0]}:{line[1]})" if line else ""
     return RuntimeError(
         f"{what} of a value that a gradient passes would lose its gradient: use {advice}, or "
-        f"`tapegrad.stop_gradient(t).{name}()` where no gradient is wanted"
+        f"`tapegrad.stop_gradient(t).{name}()` where no gradient is wanted{there}"
     )
 
 

@@ -74,6 +74,7 @@ class Equation:
         self.tensors = any(isinstance(x, Tensor) for x in leaves)
         kinds = [x._a.dtype for x in leaves if isinstance(x, Tensor) and x._a.dtype.kind == "f"]
         self.dtype = np.result_type(*kinds) if kinds else np.dtype(float)  # of roots
+        self.checked = False  # whether no gradient is lost where no result is a Tensor
         self.fixed, self.start = stop_gradient((self.args, start))
         if self.tensors:
             self.fixed, self.start = tree_map(_in_double, (self.fixed, self.start))
@@ -99,6 +100,10 @@ class Equation:
             self.tensors = True
             return found.detach()
         self.tensors = self.tensors or any(isinstance(t, Tensor) for t in flatten(found)[0])
+        tape = current.tape
+        if not (self.tensors or self.checked) and (tape.depth or tape.levels):
+            self.checked = True
+            f(given, *more, *self.fixed)  # raises if a number is made of what it reads from outside
         return stop_gradient(found)
 
     def plain(self, f: Any) -> Any:

@@ -251,3 +251,36 @@ def test_an_end_or_a_start_may_be_the_root():
         assert slope in (1.0, 0.5)
         assert tg.jit(f)(1.0) == tg.vmap(f)(np.ones(2))[0] == 1.0
         assert math.isclose(tg.jit(tg.grad(f))(1.0), slope)
+
+
+optimize = tg.scipy.optimize
+
+LOST = {
+    "brentq": lambda p: optimize.brentq(lambda t: math.exp(p[0] * t) - 1.2, 0, 2),
+    "newton": lambda p: optimize.newton(lambda t: math.exp(p[0] * t) - 1.2, 0.1),
+    "fixed_point": lambda p: optimize.fixed_point(lambda t: math.cos(t * p[0]), 0.1),
+    "minimize": lambda p: optimize.minimize(lambda t: float((t[0] - p[0]) ** 2), [0.1]).x[0],
+    "least_squares": lambda p: optimize.least_squares(
+        lambda t: np.array([float(t[0] - p[0])]), [0.1]
+    ).x[0],
+    "fsolve": lambda p: optimize.fsolve(lambda z: in_an_array(z, p), np.zeros(2)).sum(),
+}
+
+
+def in_an_array(z, p):
+    found = np.zeros(2)
+    found[0], found[1] = z[0] - p[0], z[1] - p[1]
+    return found
+
+
+@pytest.mark.parametrize("name", LOST)
+@pytest.mark.parametrize(
+    "derivative", [tg.grad, lambda f: tg.jit(tg.grad(f)), lambda f: tg.grad(tg.jit(f))]
+)
+def test_numbers_made_of_what_a_closure_reads_are_refused(name, derivative):
+    p = np.array([0.3, 0.9])
+    LOST[name](p)
+    with pytest.raises(RuntimeError, match=r"would lose its gradient|`array\[...\] = t` cannot"):
+        derivative(LOST[name])(p)
+    constant = derivative(lambda p: p[0] * optimize.brentq(lambda t: math.exp(t) - 1.2, 0, 2))(p)
+    assert constant == pytest.approx([math.log(1.2), 0.0])

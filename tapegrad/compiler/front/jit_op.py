@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.function import Function
+from tapegrad.base.nearest import no_number
 from tapegrad.compiler.front.signature import Compilation, Signature
 from tapegrad.compiler.front.specialization import STATIC, Specialization
 from tapegrad.tape.tape import current
@@ -29,7 +30,20 @@ def run(owner: Compilation, signature: Signature, leaves: list[Any]) -> Any:
     call = Call(owner, signature, leaves)
     outputs = Compiled.apply(call, *tensors)
     assert call.specialization is not None
+    if current.tape.depth and call.specialization.numbers:
+        _check_numbers(call.specialization, signature, leaves)
     return call.specialization.returned(outputs)
+
+
+def _check_numbers(made: Specialization, signature: Signature, leaves: list[Any]) -> None:
+    """Refuse a call in whose trace Python has made a number of what a transform differentiates in.
+
+    Outside of transforms it may, as in eager code.
+    """
+    given = [x for x, kind in zip(leaves, signature.kinds, strict=True) if kind != STATIC]
+    for x, line in zip(given, made.numbers, strict=True):
+        if line is not None and isinstance(x, Tensor) and x.requires_grad:
+            raise no_number("item", line)
 
 
 class Call:

@@ -45,6 +45,7 @@ class Specialization:
         "graph",
         "kinds",
         "leaves",
+        "numbers",
         "program",
         "reads",
         "tree",
@@ -81,6 +82,7 @@ class Specialization:
         self.leaves = tuple(found)
         self.captured = tuple([(t, t._version) for t in trace.watched()])
         self.reads = reads
+        self.numbers = _lines_by_input(trace)
         with stage("passes"):
             traced = trace.graph(tuple(outputs))
             self.graph = optimised(with_real_ends(traced))
@@ -134,6 +136,16 @@ def compiled(graph: Graph, fast: bool, traced: Graph) -> Program:
         lowered.callbacks,
         linked,
     )
+
+
+def _lines_by_input(trace: Trace) -> tuple[tuple[str, int] | None, ...]:
+    """Of each argument the line at which Python has made a number of it, or of what it leads to."""
+    if not trace.numbers:
+        return ()
+    return tuple([
+        next((line for p, line in trace.numbers.items() if trace.descends(p, {k})), None)
+        for k in trace.graph(()).inputs
+    ])  # fmt: skip
 
 
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)

@@ -124,7 +124,7 @@ class Trace(Level):
     __slots__ = (
         "applies", "arrays", "blank", "blocked", "captured", "constants", "ended", "floor",
         "followed", "glance", "guards", "in_backward", "inside", "known", "line", "moved", "nodes",
-        "notes", "origins", "outsiders", "owner", "pending", "plans", "pulls", "redirect",
+        "notes", "numbers", "origins", "outsiders", "owner", "pending", "plans", "pulls", "redirect",
         "regions", "shared", "specs", "strided", "tape", "tensors", "where",
     )  # fmt: skip
     traces = True
@@ -154,6 +154,7 @@ class Trace(Level):
         self.strided: dict[int, Shape] = {}
         self.tensors: dict[int, Tensor] = {}  # see `wrapped`
         self.guards: list[Guard] = []
+        self.numbers: dict[int, tuple[str, int]] = {}  # what Python has made numbers of, and where
         self.blocked: set[int] = set()  # records that stop gradients
         self.followed: set[int] = set()  # variables of a gradient in progress
         # Captured Tensors, which became constants.
@@ -548,6 +549,7 @@ class Trace(Level):
     def truncate(self, to_nodes: int, to_guards: int) -> None:
         """Forget the records and guards from some position on."""
         del self.nodes[to_nodes:], self.arrays[to_nodes:], self.guards[to_guards:]
+        self.numbers = {p: line for p, line in self.numbers.items() if p < to_nodes}
         self.blank = {p for p in self.blank if p < to_nodes}
         self.strided = {p: strides for p, strides in self.strided.items() if p < to_nodes}
         self.regions = {p: found for p, found in self.regions.items() if p < to_nodes}

@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.abstract_array import AbstractArray, filler
-from tapegrad.base.call_site import line_of, user_place, users
+from tapegrad.base.call_site import line_of, user_line, user_place, users
 from tapegrad.base.nearest import no_number
 from tapegrad.base.size import Size
 from tapegrad.compiler.ir.graph import Node, same_record
@@ -512,6 +512,8 @@ class Traced(Lifted):
         """The one element as a Python number; another number will need another trace."""
         if self.requires_grad:
             raise no_number("item")
+        if self._a.dtype.kind in "fc":
+            self.its_trace.numbers.setdefault(self.position, user_line())
         return self.its_trace.concretize(self._single("`item()`")).item()
 
     def __int__(self) -> int:

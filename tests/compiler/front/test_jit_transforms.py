@@ -1,5 +1,6 @@
 """Forward derivatives and maps of jitted functions are compiled, and cached on them."""
 
+import math
 import warnings
 
 import numpy as np
@@ -286,3 +287,47 @@ def test_a_change_of_a_tensor_from_outside_is_seen():
     close(tg.vmap(f)(XS), XS @ V)
     w.mul_(2.0)
     close(tg.vmap(f)(XS), XS @ V * 2)
+
+
+def as_a_number(x):
+    return float(np.sum(x**2))
+
+
+def in_an_array(x):
+    found = np.zeros((2, 2))
+    found[0, 0] = found[1, 1] = math.cos(x[0])
+    return found
+
+
+TRANSFORMS = {
+    "grad": tg.grad,
+    "value_and_grad": tg.value_and_grad,
+    "hessian": tg.hessian,
+    "jacrev": tg.jacrev,
+    "vjp": lambda f: lambda x: tg.vjp(f, x),
+    "jvp": lambda f: lambda x: tg.jvp(f, (x,), (x,)),
+    "jit of grad": lambda f: tg.jit(tg.grad(f)),
+    "minimize": lambda f: lambda x: tg.optimize.minimize(f, x),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_numbers_that_python_makes_of_arguments_have_no_derivative(name):
+    x, compiled = np.array([0.3, 0.9]), tg.jit(as_a_number)
+    assert compiled(x) == pytest.approx(0.9)
+    with pytest.raises(RuntimeError, match=r"would lose its gradient|cannot be turned into"):
+        TRANSFORMS[name](compiled)(x)
+    rotated = tg.jit(in_an_array)
+    with pytest.raises(
+        RuntimeError, match=r"lose its gradient|be turned|cannot put a Tensor"
+    ):
+        TRANSFORMS[name](lambda x: np.sum(rotated(x) @ x))(x)
+
+
+def test_numbers_of_what_is_not_differentiated_have_no_part_in_it():
+    chosen = tg.jit(lambda x, n: x**2 if float(n) > 1 else x)
+    assert tg.grad(chosen)(0.5, 2.0) == 1.0
+    with pytest.raises(RuntimeError, match=r"lose its gradient.*\(at .*test_jit_transforms.py:"):
+        tg.grad(chosen, argnums=1)(0.5, 2.0)
+    assert tg.grad(tg.jit(lambda x: x * float(tg.stop_gradient(x))))(0.5) == 0.5
+    assert tg.grad(tg.jit(lambda x: x * x if x > 1 else x))(0.5) == 1.0
