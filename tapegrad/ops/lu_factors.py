@@ -88,7 +88,7 @@ class Factors:
         exchanges = np.count_nonzero(self.pivots != np.arange(len(self.pivots)))
         if self.singular:
             return diagonal.dtype.type(0), sizes.dtype.type(-np.inf)
-        return np.prod(diagonal / sizes) * (-1) ** exchanges, np.log(sizes).sum()
+        return np.prod(diagonal / sizes) * (-1) ** int(exchanges), np.log(sizes).sum()
 
 
 def kept(factors: Factors | None) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from tapegrad.ops.elementwise import pow as pow_
 from tapegrad.ops.index import at
 from tapegrad.ops.large import large
 from tapegrad.ops.logic import falsehood, truth
-from tapegrad.ops.scan import cumprod, kept_type
+from tapegrad.ops.scan import cumprod, kept_type, running_type
 from tapegrad.ops.shape import cat, expand, flip, getitem, squeeze, to, unsqueeze
 from tapegrad.tape.shape_table import Shape
 
@@ -233,13 +233,16 @@ def _third(g: Any, x: Any) -> Any:
 
 
 def _cumsum(x: Any, *, dim: int) -> Any:
-    return np.add.accumulate(x, axis=dim, dtype=kept_type(x)) if x.ndim else x.copy()
+    if not x.ndim:
+        return x.copy()
+    return np.add.accumulate(x, axis=dim, dtype=running_type(x)).astype(x.dtype, copy=False)
 
 
 def _rcumsum(x: Any, *, dim: int) -> Any:
     if not x.ndim:
         return x.copy()
-    return np.ascontiguousarray(np.flip(np.add.accumulate(np.flip(x, dim), axis=dim), dim))
+    back = np.add.accumulate(np.flip(x, dim), axis=dim, dtype=running_type(x))
+    return np.ascontiguousarray(np.flip(back, dim), x.dtype)
 
 
 # -- decompositions --------------------------------------------------------------------------------

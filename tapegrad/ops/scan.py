@@ -17,12 +17,19 @@ from tapegrad.ops.elementwise import abs as abs_
 from tapegrad.ops.elementwise import added_exponents, eq, exact, exp, strong, where
 from tapegrad.ops.index import at
 from tapegrad.ops.large import large
-from tapegrad.ops.shape import cat, embed, getitem
+from tapegrad.ops.shape import cat, embed, getitem, to
+
+WIDE = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}  # that running sums are added in
 
 
 def kept_type(x: Any) -> Any:
     """The type to add up and to multiply in: callers choose it, NumPy widens small integers."""
     return x.dtype if x.dtype.kind in "biu" else None
+
+
+def running_type(x: Any) -> Any:
+    """That of running sums and products: double for single precision, as in PyTorch."""
+    return WIDE.get(x.dtype.char, x.dtype)
 
 
 def later(v: Any, spec: Any, dim: int) -> Any:
@@ -70,7 +77,8 @@ def _run_blocks(a: Any, b: Any) -> Any:
 
 
 def _decay(a: Any, b: Any, *, dim: int, reverse: bool) -> Any:
-    factors, terms = np.moveaxis(a, dim, 0), np.moveaxis(b, dim, 0)
+    kind = WIDE.get(b.dtype.char, b.dtype)
+    factors, terms = (np.moveaxis(x.astype(kind, copy=False), dim, 0) for x in (a, b))
     if reverse:
         # s[k] = b[k] + a[k + 1] * s[k + 1]: seen from the end, the factor of the place before.
         factors, terms = np.roll(factors[::-1], 1, 0), terms[::-1]
@@ -79,7 +87,7 @@ def _decay(a: Any, b: Any, *, dim: int, reverse: bool) -> Any:
             out = _run(factors, terms)
         else:
             out = _run_blocks(factors, terms)
-    return np.ascontiguousarray(np.moveaxis(out[::-1] if reverse else out, 0, dim))
+    return np.ascontiguousarray(np.moveaxis(out[::-1] if reverse else out, 0, dim), b.dtype)
 
 
 def _factor_vjp(g: Any, y: Any, y_spec: Any, a: Any, dim: int, reverse: bool) -> Any:
@@ -90,7 +98,9 @@ def _factor_vjp(g: Any, y: Any, y_spec: Any, a: Any, dim: int, reverse: bool) ->
 
 
 def _cumprod(x: Any, *, dim: int) -> Any:
-    return np.multiply.accumulate(x, axis=dim, dtype=kept_type(x)) if x.ndim else x.copy()
+    if not x.ndim:
+        return x.copy()
+    return np.multiply.accumulate(x, axis=dim, dtype=running_type(x)).astype(x.dtype, copy=False)
 
 
 def _cumprod_vjp(g: Any, x: Any, y: Any, y_spec: Any, dim: int) -> Any:
@@ -107,13 +117,16 @@ def _cumprod_vjp(g: Any, x: Any, y: Any, y_spec: Any, dim: int) -> Any:
 
 
 def _logcumsumexp(x: Any, *, dim: int) -> Any:
+    if not x.ndim:
+        return x.copy()
     if x.dtype.kind != "c":
-        return np.logaddexp.accumulate(x, axis=dim) if x.ndim else x.copy()
-    y = x.copy()
-    rows = np.moveaxis(y, dim, 0) if y.ndim else y[None]
+        found = np.logaddexp.accumulate(x, axis=dim, dtype=running_type(x))
+        return found.astype(x.dtype, copy=False)
+    y = x.astype(running_type(x))
+    rows = np.moveaxis(y, dim, 0)
     for k in range(1, len(rows)):
         rows[k] = added_exponents(rows[k - 1], rows[k])
-    return y
+    return y.astype(x.dtype, copy=False)
 
 
 def _logcumsumexp_vjp(g: Any, x: Any, y: Any, y_spec: Any, dim: int) -> Any:
@@ -121,11 +134,14 @@ def _logcumsumexp_vjp(g: Any, x: Any, y: Any, y_spec: Any, dim: int) -> Any:
     # first of which is not used.
     if not y_spec.shape:
         return g
+    kind = y_spec.dtype
+    # The factors are to multiply to exp(x[i] - y[k]) again.
+    g, x, y = (to(v, dtype=WIDE.get(kind.char, kind)) for v in (g, x, y))
     before = later(y, y_spec, dim)
     steps = where(eq(before, y), 1.0, 0.0)  # among infinities
     factors = where(eq(abs_(y), math.inf), steps, exp(before - y))
     after = decay(factors, g, dim=dim, reverse=True)
-    return strong(after, exp(x - y))
+    return to(strong(after, exp(x - y)), dtype=kind)
 
 
 # fmt: off

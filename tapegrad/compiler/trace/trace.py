@@ -124,8 +124,8 @@ class Trace(Level):
     __slots__ = (
         "applies", "arrays", "blank", "blocked", "captured", "constants", "ended", "floor",
         "followed", "glance", "guards", "in_backward", "inside", "known", "line", "moved", "nodes",
-        "notes", "numbers", "origins", "outsiders", "owner", "pending", "plans", "pulls", "redirect",
-        "regions", "shared", "specs", "strided", "tape", "tensors", "where",
+        "notes", "numbers", "origins", "outsiders", "owner", "pending", "plans", "pulls",
+        "redirect", "regions", "shared", "specs", "strided", "tape", "tensors", "where",
     )  # fmt: skip
     traces = True
     long = 10_000  # records from which on a warning is given

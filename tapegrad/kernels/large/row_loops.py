@@ -44,9 +44,9 @@ def logcumsumexp(x: Array, *, dim: int) -> Any:
     if found is None:
         return None
     outer, n, inner = found
-    if inner == 1 and x.ndim > 1 and x.shape[-2] >= SHORT:  # rows, which become columns
-        y = logcumsumexp(np.ascontiguousarray(x.mT), dim=dim - 1)
-        return np.ascontiguousarray(y.mT)
+    if inner == 1 and outer >= SHORT:  # rows, which become columns
+        y = logcumsumexp(np.ascontiguousarray(x.reshape(outer, n).T), dim=0)
+        return np.ascontiguousarray(y.T).reshape(x.shape)
     if inner < SHORT:
         return None
     from tapegrad.kernels.codegen import kernel_table

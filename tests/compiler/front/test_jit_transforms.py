@@ -318,9 +318,7 @@ def test_numbers_that_python_makes_of_arguments_have_no_derivative(name):
     with pytest.raises(RuntimeError, match=r"would lose its gradient|cannot be turned into"):
         TRANSFORMS[name](compiled)(x)
     rotated = tg.jit(in_an_array)
-    with pytest.raises(
-        RuntimeError, match=r"lose its gradient|be turned|cannot put a Tensor"
-    ):
+    with pytest.raises(RuntimeError, match=r"lose its gradient|be turned|cannot put a Tensor"):
         TRANSFORMS[name](lambda x: np.sum(rotated(x) @ x))(x)
 
 
