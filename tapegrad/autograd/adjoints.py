@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad.base.reference_counts import expected_count
 from tapegrad.kernels.sweep import sweep_abi
+from tapegrad.ops.core import Spec
 from tapegrad.tape.tape import Tape
 
 if TYPE_CHECKING:
@@ -69,6 +70,14 @@ class Adjoints:
         else:
             view = work.view(cell, found.shape, found.dtype)
             np.add(view, found, out=view)
+
+    def in_arena(self, key: int, spec: Spec) -> np.ndarray | None:
+        """The adjoint of a record or a leaf that compiled code holds; None: it holds none."""
+        work = self.work
+        if work is None:
+            return None
+        cell = work.cells[key + work.first if key >= 0 else -key - 1]
+        return None if not cell or cell & 1 else work.view(cell, *spec)
 
     def give(self, key: int, found: np.ndarray) -> None:
         """`add` for a contiguous array that is not shared."""

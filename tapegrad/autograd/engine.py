@@ -442,9 +442,9 @@ def _gradients(
     """The gradient of each input, after the hooks of leaves."""
     slots = sweep.slots
     leaves = {code: g for code, _, g in sweep.found}
-    for t in inputs:
+    for t in inputs if former else ():
         codes = [slots.get(key, 0) for key in former.get(t._pos, ())]
-        for code, leaf, g in sweep.found:
+        for code, leaf, g in sweep.found if codes else ():
             if code in codes:
                 _delivered(leaf, g, recorded)  # raises
     done: dict[int, Tensor | None] = {}

@@ -21,7 +21,7 @@ from tapegrad.kernels.broadcast_plan import Grid, core, grid
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.elementwise import squared_difference
-from tapegrad.ops.shape import sum_to
+from tapegrad.ops.shape import getitem, sum_to
 from tapegrad.parallel.large_elementwise import (
     ROW_OF_PASSES,
     address,
@@ -34,7 +34,7 @@ from tapegrad.tape.record_format import CODE_MASK, LISTED
 
 # The places of a grid: three operands, the adjoint, the result, the adjoints of the operands.
 G, Y, OUT = 3, 4, 5
-OURS = expected_count(variables=1, holders=1)  # references to an adjoint that the sweep holds
+OURS = expected_count(variables=2, holders=1)  # references to an adjoint that the sweep holds
 GROUP = 64  # rows that are added up in one go, at least
 
 
@@ -61,6 +61,8 @@ def step(adjoints: Adjoints, index: int, word: int, g: np.ndarray) -> bool:
         saved = Saved(tape, index, False)
         wanted = [k for k, code in enumerate(saved.codes) if code and adjoints.wanted(code)]
         return _elementwise(adjoints, op, saved, wanted, g)
+    if op is getitem:
+        return _part(adjoints, Saved(tape, index, False), g)
     if not op.axis:
         return False
     saved = Saved(tape, index, False)
@@ -74,6 +76,28 @@ def step(adjoints: Adjoints, index: int, word: int, g: np.ndarray) -> bool:
         return False
     _hand_on(adjoints, saved.codes[0], found)
     return True
+
+
+def _part(adjoints: Adjoints, saved: Saved, g: np.ndarray) -> bool:
+    """Add the adjoint of a part where it stands, if there is an adjoint of the whole already: rows
+    of `unbind` would each make one.
+    """
+    code = saved.codes[0]
+    key = code if code < 0 else adjoints.tape.index(code)
+    adjoint = adjoints.in_arena(key, saved.spec(0))
+    if adjoint is None:
+        adjoint = adjoints.values.get(key)
+        if adjoint is None or not _is_ours(adjoint):
+            return False
+    adjoint[saved.params["index"]] += g
+    return True
+
+
+def _is_ours(adjoint: np.ndarray) -> bool:
+    """Whether an adjoint that the sweep holds, and a variable of the caller, may be written."""
+    if adjoint.base is not None or getrefcount(adjoint) > OURS:
+        return False
+    return adjoint.flags.c_contiguous and adjoint.flags.writeable
 
 
 def _hand_on(adjoints: Adjoints, code: int, found: Any) -> None:
@@ -189,13 +213,7 @@ def _whole(
     """An adjoint of the result's shape, accumulated in place if the array there is not shared."""
     key = code if code < 0 else adjoints.tape.index(code)
     adjoint = adjoints.values.get(key)
-    accumulate = (
-        adjoint is not None
-        and adjoint.base is None
-        and adjoint.flags.c_contiguous
-        and adjoint.flags.writeable
-        and getrefcount(adjoint) == OURS
-    )
+    accumulate = adjoint is not None and _is_ours(adjoint)
     g = values[G]
     out = adjoint if accumulate else np.empty(shape, g.dtype)
     assert out is not None

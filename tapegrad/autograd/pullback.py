@@ -7,6 +7,7 @@ everything is a Tensor and the rule's operations append records of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,9 @@ _COMPLEX: tuple[bool, ...] = tuple([dtype.kind == "c" for dtype in DTYPES])
 class Values:
     """The values that a formula can read, by parameter name."""
 
-    __slots__ = ("op", "params", "shared")
+    __slots__ = ("ends", "op", "params", "shared")
     op: Op
+    ends: tuple[int, ...]  # of operands that are joined, along the dimension
     params: dict[str, Any]
     shared: tuple[int, Any, Any] | None  # an operand, an adjoint, and what the formula gave
 
@@ -72,8 +74,11 @@ class Values:
             return self.spec(-1 if stem == "y" else op.inputs.index(stem))
         if name == "k":
             return k
-        if name == "specs":
-            return tuple(self.spec(i) for i in range(self.count()))
+        if name == "ends":
+            if not hasattr(self, "ends"):
+                lengths = (self.spec(i).shape[self.params["dim"]] for i in range(self.count()))
+                self.ends = tuple(accumulate(lengths))
+            return self.ends
         if name == "factors":
             return None  # the record keeps none
         raise KeyError(f"formula of `{op.name}` reads `{name}`, which it does not have")

@@ -19,7 +19,10 @@ from tapegrad.ops.index import at
 from tapegrad.ops.large import large
 from tapegrad.ops.shape import cat, embed, getitem, to
 
-WIDE = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}  # that running sums are added in
+DOUBLE_OF = {
+    "f": np.dtype(np.float64),
+    "F": np.dtype(np.complex128),
+}  # that running sums are added in
 
 
 def kept_type(x: Any) -> Any:
@@ -29,7 +32,7 @@ def kept_type(x: Any) -> Any:
 
 def running_type(x: Any) -> Any:
     """That of running sums and products: double for single precision, as in PyTorch."""
-    return WIDE.get(x.dtype.char, x.dtype)
+    return DOUBLE_OF.get(x.dtype.char, x.dtype)
 
 
 def later(v: Any, spec: Any, dim: int) -> Any:
@@ -77,7 +80,7 @@ def _run_blocks(a: Any, b: Any) -> Any:
 
 
 def _decay(a: Any, b: Any, *, dim: int, reverse: bool) -> Any:
-    kind = WIDE.get(b.dtype.char, b.dtype)
+    kind = DOUBLE_OF.get(b.dtype.char, b.dtype)
     factors, terms = (np.moveaxis(x.astype(kind, copy=False), dim, 0) for x in (a, b))
     if reverse:
         # s[k] = b[k] + a[k + 1] * s[k + 1]: seen from the end, the factor of the place before.
@@ -136,7 +139,7 @@ def _logcumsumexp_vjp(g: Any, x: Any, y: Any, y_spec: Any, dim: int) -> Any:
         return g
     kind = y_spec.dtype
     # The factors are to multiply to exp(x[i] - y[k]) again.
-    g, x, y = (to(v, dtype=WIDE.get(kind.char, kind)) for v in (g, x, y))
+    g, x, y = (to(v, dtype=DOUBLE_OF.get(kind.char, kind)) for v in (g, x, y))
     before = later(y, y_spec, dim)
     steps = where(eq(before, y), 1.0, 0.0)  # among infinities
     factors = where(eq(abs_(y), math.inf), steps, exp(before - y))

@@ -93,10 +93,9 @@ def _cat(*xs: Any, dim: int) -> Any:
     return np.concatenate(xs, dim)
 
 
-def _split_off(g: Any, k: int, specs: Any, dim: int) -> Any:
-    start = sum(s.shape[dim] for s in specs[:k])
-    stop = start + specs[k].shape[dim]
-    return getitem(g, index=(slice(None),) * dim + (slice(start, stop),))
+def _split_off(g: Any, k: int, ends: Any, dim: int) -> Any:
+    part = slice(ends[k - 1] if k else 0, ends[k])
+    return getitem(g, index=(slice(None),) * dim + (part,))
 
 
 def diagonal_of(x: Any, offset: int, dim1: int, dim2: int) -> Any:

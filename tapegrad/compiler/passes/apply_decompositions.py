@@ -18,7 +18,7 @@ from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.compiler.passes.dead_code import without_dead
 from tapegrad.compiler.trace.traced import TensorTrace
 from tapegrad.ops.core import Op
-from tapegrad.ops.scan import WIDE
+from tapegrad.ops.scan import DOUBLE_OF
 from tapegrad.ops.shape import to
 from tapegrad.tape.tape import current
 
@@ -27,7 +27,9 @@ Form = Callable[..., Any]
 
 def expanded(graph: Graph) -> Graph:
     """Replace compound operations, and records with empty operands by constants."""
-    if not any(0 in node.shape or _is_compound(node.op) or _widened(node) for node in graph.nodes):
+    if not any(
+        0 in node.shape or _is_compound(node.op) or _in_double(node) for node in graph.nodes
+    ):
         return graph
     builder = Builder(graph)
     known: dict[Any, Graph | None] = {}
@@ -36,7 +38,7 @@ def expanded(graph: Graph) -> Graph:
             builder.where[position] = builder.add(_constant(graph, node))
             continue
         form = form_of(node.op, node.dtype.kind) if isinstance(node.op, Op) else None
-        form = form or _widened(node)
+        form = form or _in_double(node)
         operands = [graph.nodes[a] for a in node.args]
         inner = None if form is None else _known(known, form, node, operands)
         if inner is None:
@@ -52,9 +54,9 @@ def form_of(op: Op, kind: str) -> Form | None:
     return op.decomposition if kind.replace("u", "i") in op.kinds else None
 
 
-def _widened(node: Node) -> Form | None:
+def _in_double(node: Node) -> Form | None:
     """The form of running sums and products in single precision: they are computed in double."""
-    op, kind = node.op, WIDE.get(node.dtype.char)
+    op, kind = node.op, DOUBLE_OF.get(node.dtype.char)
     if not isinstance(op, Op) or not op.scans or kind is None:
         return None
 

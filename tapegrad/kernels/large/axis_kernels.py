@@ -7,7 +7,7 @@ blocks: few additions stand between an element and the total, as in a pairwise s
 """
 
 from numba import float64 as T
-from numba import float64 as wide
+from numba import float64 as double
 
 from tapegrad.kernels.flags import helper
 from tapegrad.kernels.memory import f8 as pointer
@@ -16,7 +16,7 @@ from tapegrad.kernels.memory import plus_f8 as plus
 
 zero = T(0.0)
 one = T(1.0)
-wide_zero = wide(0.0)
+double_zero = double(0.0)
 BLOCK, GROUP = 1024, 1 << 16
 
 
@@ -130,10 +130,10 @@ PART = 512  # four runs of so many elements go side by side, since each addition
 def running_sum(n, x_at, out_at, p3, p4, p5, p6, p7):
     """The sums of the elements so far."""
     x, out = pointer(x_at), pointer(out_at)
-    carry = wide_zero
+    carry = double_zero
     at = 0
     while at + 4 * PART <= n:
-        a = b = c = d = wide_zero
+        a = b = c = d = double_zero
         for i in range(at, at + PART):
             a += x[i]
             b += x[i + PART]
@@ -163,7 +163,7 @@ def running_sum(n, x_at, out_at, p3, p4, p5, p6, p7):
 def running_product(n, x_at, out_at, p3, p4, p5, p6, p7):
     """The products of the elements so far."""
     x, out = pointer(x_at), pointer(out_at)
-    product = wide(1.0)
+    product = double(1.0)
     for i in range(n):
         product *= x[i]
         out[i] = product
@@ -173,10 +173,10 @@ def running_product(n, x_at, out_at, p3, p4, p5, p6, p7):
 def running_sum_back(n, x_at, out_at, p3, p4, p5, p6, p7):
     """The sums of the elements from here to the end."""
     x, out = pointer(x_at), pointer(out_at)
-    carry = wide_zero
+    carry = double_zero
     while n >= 4 * PART:
         at = n - PART
-        a = b = c = d = wide_zero
+        a = b = c = d = double_zero
         for k in range(PART):
             i = at + PART - 1 - k
             a += x[i]
@@ -207,9 +207,9 @@ def running_sum_back(n, x_at, out_at, p3, p4, p5, p6, p7):
 def decay(n, a_at, b_at, out_at, p4, p5, p6, p7):
     """Each element of b plus a times the result before; a result of zero hands on zero."""
     a, b, out = pointer(a_at), pointer(b_at), pointer(out_at)
-    s = wide_zero
+    s = double_zero
     for i in range(n):
-        s = b[i] + (a[i] * s if s != wide_zero else wide_zero)
+        s = b[i] + (a[i] * s if s != double_zero else double_zero)
         out[i] = s
     return 0
 
@@ -217,11 +217,11 @@ def decay(n, a_at, b_at, out_at, p4, p5, p6, p7):
 def decay_back(n, a_at, b_at, out_at, p4, p5, p6, p7):
     """Each element of b plus the next a times the next result, from the end."""
     a, b, out = pointer(a_at), pointer(b_at), pointer(out_at)
-    s = wide_zero
+    s = double_zero
     for k in range(n):
         i = n - 1 - k
         if k:
-            s = a[i + 1] * s if s != wide_zero else wide_zero
+            s = a[i + 1] * s if s != double_zero else double_zero
         s += b[i]
         out[i] = s
     return 0
