@@ -303,6 +303,8 @@ def add_gradients(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
             if grad is None:
                 # What is recorded, or a hook returned, may be another's, or an expanded number.
                 t._grad = g.clone() if recorded or getattr(t, "_extra", None) else g
+                if t._a.base is not None:
+                    current.tape.leaf_debt += g._a.nbytes  # see `debts.owed_by`
             elif grad._a.shape != t._a.shape:
                 raise RuntimeError(
                     f"a leaf of shape {t._a.shape} holds a gradient of shape {grad._a.shape}, "

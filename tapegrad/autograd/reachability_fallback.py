@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
+from tapegrad.base.compile_stages import NotCompiled
+from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.kernels.sweep.sweep_abi import BELOW, DONE, LEAF_REACHED, NEED_INSIDE, SPENT_RECORD
 from tapegrad.tape.record_format import SPENT, WORD
 from tapegrad.tape.tape import Tape
+
+MANY = 512  # records from which on Python takes longer than to make room for compiled code
 
 
 def mark(
@@ -54,7 +60,12 @@ def needs(tape: Tape, need: np.ndarray, leaf_need: np.ndarray, low: int, top: in
 
 
 def propagate(tape: Tape, marks: np.ndarray, count: int) -> None:
-    """Mark what marked records read, downwards."""
+    """Mark what marked records read, downwards; many by compiled code, if it is there already."""
+    if count > MANY and sweep_abi.find() is not None:
+        from tapegrad.autograd import workspace
+
+        with suppress(NotCompiled):
+            return workspace.propagate(tape, marks, count)
     words = tape.words()
     for index in range(count - 1, -1, -1):
         if marks[index] and not words[index, WORD] & SPENT:
@@ -63,3 +74,4 @@ def propagate(tape: Tape, marks: np.ndarray, count: int) -> None:
                     below = tape.index(code)
                     if below >= 0:
                         marks[below] = 1
+    return None

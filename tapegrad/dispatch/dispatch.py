@@ -25,9 +25,10 @@ from tapegrad.ops.strided import replay
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
 from tapegrad.tape.copy_on_use import SHARED, own
+from tapegrad.tape.debts import DROP_FLOOR
 from tapegrad.tape.record_format import DTYPE_BITS, GENERAL, PACKED, SAVES, SHARES
 from tapegrad.tape.shape_table import LARGE
-from tapegrad.tape.tape import DROP_FLOOR, Ended, Tape, current
+from tapegrad.tape.tape import Ended, Tape, current
 from tapegrad.tensor import (
     F4,
     F8,

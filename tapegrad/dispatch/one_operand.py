@@ -13,9 +13,10 @@ import numpy as np
 from tapegrad.dispatch.dispatch import resolve, run
 from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.ops.core import Op, Params
+from tapegrad.tape.debts import DROP_FLOOR
 from tapegrad.tape.record_format import DTYPE_BITS, GENERAL, SAVES
 from tapegrad.tape.shape_table import LARGE
-from tapegrad.tape.tape import DROP_FLOOR, MODE_FAST, current
+from tapegrad.tape.tape import MODE_FAST, current
 from tapegrad.tensor import Tensor, placed
 
 KNOWN = 4096

@@ -17,7 +17,8 @@ from tapegrad.functions.method_decorators import method
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import matrix_transpose, reshape, unsqueeze
 from tapegrad.ops.linalg import matmul as _matmul
-from tapegrad.tape.tape import DROP_FLOOR, current
+from tapegrad.tape.debts import DROP_FLOOR
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 
 ARRAYS = (Tensor, np.ndarray)

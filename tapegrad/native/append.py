@@ -3,6 +3,7 @@
 from tapegrad.kernels.memory import address, call1, call2, call3, i8, room_i8
 from tapegrad.native.abi import MOST_OPERANDS
 from tapegrad.native.pyobjects import (
+    ARRAY_BASE,
     LIST_ITEMS,
     LOW_HALF,
     REFUSED,
@@ -15,6 +16,7 @@ from tapegrad.native.pyobjects import (
     set_slot,
     typed,
 )
+from tapegrad.tape.debts import BORROWED
 from tapegrad.tape.record_format import AUX, IN0, IN1, IN2, LISTED, SHAPE, STRIDE, WORD
 
 
@@ -49,7 +51,11 @@ def new_slot(frame, tape, leaf):
     if failed:
         return 0
     array, debt = i8(leaf)[frame.t_a], int_value(frame, i8(tape)[frame.tape_leaf_debt])
-    debt += 2 * itemsize_of(frame, array) * count_of(array)
+    nbytes = itemsize_of(frame, array) * count_of(array)  # and so does `debts.owed_by`
+    if i8(array)[ARRAY_BASE] == 0:
+        debt += 2 * nbytes
+    elif nbytes <= BORROWED:
+        debt += nbytes
     return code if set_number(frame, tape, frame.tape_leaf_debt, debt) else 0
 
 

@@ -11,9 +11,9 @@ from tapegrad.native.pyobjects import (
     int_value,
     typed,
 )
+from tapegrad.tape.debts import DROP_FLOOR
 from tapegrad.tape.record_format import COMPLEX_SHIFT, RELEASED, SHAPE, SHARES, SPENT, STRIDE
 from tapegrad.tape.record_format import WORD as TAPE_WORD
-from tapegrad.tape.tape import DROP_FLOOR
 
 MANY = 64  # records at a time
 FOUND = 65  # words: these, and one more

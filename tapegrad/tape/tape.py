@@ -27,10 +27,9 @@ import numpy as np
 
 from tapegrad.base.public_names import listed
 from tapegrad.base.reference_counts import expected_count
-from tapegrad.tape import cycles
+from tapegrad.tape import cycles, debts
 from tapegrad.tape.record_format import (
     CODE_MASK,
-    COMPLEX_SHIFT,
     FIELDS,
     IN0,
     IN1,
@@ -38,7 +37,6 @@ from tapegrad.tape.record_format import (
     RELEASED,
     SAVES,
     SHAPE,
-    SHARES,
     SPENT,
     STRIDE,
     WORD,
@@ -55,9 +53,6 @@ FIRST = 1000
 _IN_TOKENS, UNHELD = expected_count(0, holders=1), expected_count(0, holders=2)
 _ESCAPED = expected_count(variables=1, holders=2)
 MIN_CAPACITY = 4096
-DROP_FLOOR = 1 << 20  # bytes of recorded results from which on `drop_tail` runs
-DEBT_FLOOR = 1 << 24  # bytes of recorded results before records are reclaimed
-OWED = 1 << 13  # bytes of a leaf that the tape keeps as long as somebody else does
 
 MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
 Mark = tuple[list[Any], int, int, int]  # the tokens, and the lengths of these, leaves, input_lists
@@ -165,8 +160,8 @@ class Tape(Records):
         self.traces: dict[int, str] = {}  # position -> the user's line, under anomaly detection
         self.last_mutation = 0  # the position at the last in-place change, see `storage`
         self.debt = self.leaf_debt = 0
-        self.debt_limit = DEBT_FLOOR
-        self.cycles_from = DEBT_FLOOR  # bytes in use from which on `reclaim` looks for cycles
+        self.debt_limit = debts.DEBT_FLOOR
+        self.cycles_from = debts.DEBT_FLOOR  # bytes in use from which on `reclaim` looks for cycles
         self.tail = (0, 0)  # the records that `drop_tail` has emptied: first, and one past the last
         self.workspace: Any = None  # memory of the compiled sweep, made by the first sweep
         self.sweeping = 0  # sweeps in progress; a hook may start another
@@ -253,7 +248,7 @@ class Tape(Records):
             code = -len(leaves)
             if self.leaves is leaves and leaves[-1] is leaf and key not in self.slots:
                 self.slots[key] = code
-                self.leaf_debt += 2 * leaf._a.nbytes  # its gradient will take as much
+                self.leaf_debt += debts.owed_by(leaf._a)
                 return code
 
     def add_debt(self, nbytes: int) -> None:
@@ -282,7 +277,7 @@ class Tape(Records):
             return
         rows = self.words()[found]
         rows[:, WORD] |= RELEASED | SPENT
-        debt = max(self.debt - _owed(rows), 0)
+        debt = max(self.debt - debts.owed(rows), 0)
         words = self.words()
         dropped: list[Any] = []
         tail = (index, count)
@@ -483,15 +478,16 @@ class Tape(Records):
             live = np.fromiter(map(getrefcount, self.tokens[:count]), np.int64, count) > UNHELD
             marks = live.astype(np.uint8)
             Tape.propagate(self, marks, count)
-            held = _held(self.words()[marks != 0])
+            held = debts.held(self.words()[marks != 0])
             if held > self.cycles_from:
                 marks = cycles.in_use(self, marks, Tape.propagate)
-                held = _held(self.words()[marks != 0])
+                held = debts.held(self.words()[marks != 0])
                 self.cycles_from = 2 * held
-            self.cycles_from = max(DEBT_FLOOR, min(self.cycles_from, 4 * held))
+            self.cycles_from = max(debts.DEBT_FLOOR, min(self.cycles_from, 4 * held))
             dropped = None
             if count and marks.all():
-                self.debt, self.leaf_debt, self.debt_limit = 0, 0, _limit(self.words(), self.leaves)
+                limit = debts.limit(self.words(), self.leaves)
+                self.debt, self.leaf_debt, self.debt_limit = 0, 0, limit
             else:
                 dropped = self._squeeze(np.flatnonzero(marks), before)
         finally:
@@ -511,7 +507,7 @@ class Tape(Records):
         leaves, slots, inputs = self._known_leaves(words, inputs)
         old = np.array(tokens[:used], np.int64)
         old_at = old.ctypes.data
-        limit = _limit(words, leaves)
+        limit = debts.limit(words, leaves)
         surviving = set(tokens[:used]) if self.hooks or self.traces else set()
         hooks = {p: found for p, found in {**self.hooks}.items() if p in surviving}
         traces = {p: line for p, line in {**self.traces}.items() if p in surviving}
@@ -551,7 +547,9 @@ class Tape(Records):
         codes = words[inline, IN0:SHAPE]
         used = set(codes[codes < 0].tolist()) | {code for code in inputs if code < 0}
         held = enumerate(map(getrefcount, self.leaves), 1)
-        used |= {-k for k, n in held if n > _IN_TOKENS and self.leaves[k - 1]._a.nbytes >= OWED}
+        used |= {
+            -k for k, n in held if n > _IN_TOKENS and self.leaves[k - 1]._a.nbytes >= debts.OWED
+        }
         if len(used) == len(self.leaves):
             return self.leaves, self.slots, inputs
         renumber = {code: -1 - i for i, code in enumerate(sorted(used, reverse=True))}
@@ -561,23 +559,6 @@ class Tape(Records):
         words[inline, IN0:SHAPE] = np.where(codes < 0, table[-np.minimum(codes, 0)], codes)
         slots = {key: renumber[c] for key, c in {**self.slots}.items() if c in renumber}
         return leaves, slots, array("q", [renumber.get(code, code) for code in inputs])
-
-
-def _owed(words: np.ndarray) -> int:
-    """About how many bytes the results of records take that do not lie in other results."""
-    sizes = shapes.sizes[words[:, SHAPE]] << (words[:, WORD] >> COMPLEX_SHIFT & 1)
-    return 8 * int(sizes[(words[:, WORD] & SHARES) == 0].sum())
-
-
-def _held(words: np.ndarray) -> int:
-    """About how many bytes records hold with all that belongs to them."""
-    return 1024 * len(words) + _owed(words)
-
-
-def _limit(words: np.ndarray, leaves: list[Any]) -> int:
-    """The debt from which on to reclaim, given the words of the survivors and what they read."""
-    of_leaves = int(sum(leaf._a.nbytes for leaf in leaves))
-    return max(DEBT_FLOOR, _owed(words) + 2 * of_leaves)
 
 
 class _Current(_local):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.tape.tape import DROP_FLOOR, current
+from tapegrad.tape.debts import DROP_FLOOR
+from tapegrad.tape.tape import current
 
 pytestmark = pytest.mark.tapegrad_only("tests/peers compares these functions with PyTorch")
 

@@ -16,7 +16,8 @@ from tapegrad.native import install
 from tapegrad.native.abi import BY_PYTHON, LargeRow
 from tapegrad.ops.families import table
 from tapegrad.parallel import large_elementwise
-from tapegrad.tape.tape import DROP_FLOOR, current
+from tapegrad.tape.debts import DROP_FLOOR
+from tapegrad.tape.tape import current
 from tapegrad.tensor import SHORT, Tensor
 from tests.kernels.sweep.test_axis_adjoints import CALLS
 from tests.native.test_install import (

@@ -253,7 +253,7 @@ def test_a_full_arena_gets_more_room(kind):
 
 @KINDS
 def test_abandoned_calls_on_large_arrays_are_reclaimed(kind, monkeypatch):
-    monkeypatch.setattr("tapegrad.tape.tape.DEBT_FLOOR", 1 << 17)
+    monkeypatch.setattr("tapegrad.tape.debts.DEBT_FLOOR", 1 << 17)
     current.tape.debt_limit = 1 << 17
     f = kind(threefold, lambda g, x: 3.0 * g)
     t = tg.tensor(np.ones(4000), requires_grad=True)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.tape.tape import DEBT_FLOOR, current
+from tapegrad.tape.debts import DEBT_FLOOR
+from tapegrad.tape.tape import current
 
 X = np.linspace(0.1, 1.0, 10_000)
 
@@ -86,3 +87,40 @@ def test_large_leaves_that_are_looked_at_again_and_again_are_owed_once(step, cou
         for x in leaves:
             step(x)
     assert len(reclaimed) < 8
+
+
+@pytest.mark.tapegrad_only("PyTorch has no tape")
+def test_leaves_over_the_same_memory_owe_nothing(monkeypatch):
+    reclaimed, tape = [], type(current.tape)
+    reclaim = tape.reclaim
+    monkeypatch.setattr(tape, "reclaim", lambda self: (reclaimed.append(self), reclaim(self)))
+    base = tg.zeros(DEBT_FLOOR // 8)
+    for _ in range(50):
+        base[10:].requires_grad_()[:3]
+    assert len(reclaimed) < 5
+
+
+@pytest.mark.tapegrad_only("PyTorch has no tape")
+def test_their_gradients_are_owed():
+    array, gradients = np.ones(DEBT_FLOOR // 64), []
+    for _ in range(100):
+        x = tg.from_numpy(array).requires_grad_()
+        (x * x).sum().backward()
+        gradients.append(weakref.ref(x.grad._a))
+    del x
+    alive = sum(g() is not None for g in gradients)
+    assert alive * array.nbytes <= max(DEBT_FLOOR, current.tape.debt_limit) + 4 * array.nbytes
+
+
+@pytest.mark.tapegrad_only("PyTorch has no tape")
+def test_large_results_beside_many_records_in_use_reclaim_seldom(monkeypatch):
+    reclaimed, tape = [], type(current.tape)
+    reclaim = tape.reclaim
+    h, large = tg.zeros(3, requires_grad=True), tg.zeros(DEBT_FLOOR // 16)
+    for _ in range(20_000):
+        h = tg.sin(h)
+    monkeypatch.setattr(tape, "reclaim", lambda self: (reclaimed.append(self), reclaim(self)))
+    for _ in range(60):
+        h = tg.sin(h)
+        h.sum() * large
+    assert len(reclaimed) < 20

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tapegrad.base.reference_counts import expected_count
-from tapegrad.tape.tape import DEBT_FLOOR, FIRST, current
+from tapegrad.tape.debts import DEBT_FLOOR
+from tapegrad.tape.tape import FIRST, current
 
 pytestmark = pytest.mark.tapegrad_only("the tape")
 

@@ -161,17 +161,25 @@ def ensure_join(schedule: ScheduleState, position: int, loop: Loop) -> None:
 
 
 def write(schedule: ScheduleState, position: int) -> None:
-    """Materialise a join after all."""
-    node = schedule.graph.nodes[position]
-    for a in node.args:
-        if schedule.kinds[a] == JOINED:
-            write(schedule, a)
-    if node.op in PLANS:
-        schedule.kinds[position] = PIECES
-        place_pieces(schedule, position, node)
-    else:
-        schedule.kinds[position] = WINDOW
-        schedule.window(position, node)
+    """Materialise a join after all, and first the joins that it is made of, however many stand one
+    behind the other.
+    """
+    todo = [position]
+    while todo:
+        node = schedule.graph.nodes[todo[-1]]
+        before = [a for a in node.args if schedule.kinds[a] == JOINED]
+        if before:
+            todo += before
+            continue
+        at = todo.pop()
+        if at != position and schedule.kinds[at] != JOINED:  # it was there twice
+            continue
+        if node.op in PLANS:
+            schedule.kinds[at] = PIECES
+            place_pieces(schedule, at, node)
+        else:
+            schedule.kinds[at] = WINDOW
+            schedule.window(at, node)
 
 
 def _moves(schedule: ScheduleState, section: Section, loop: Loop) -> bool:
