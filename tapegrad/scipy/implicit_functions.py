@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import no_grad
+from tapegrad.functions.arithmetic import where
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import reshape
 from tapegrad.functions.unchecked_solves import inv_ex
@@ -58,6 +59,14 @@ def _constant_slope(f: Function, x: Tensor, elementwise: bool) -> Tensor:
     with no_grad():
         found = grad(lambda x: sum_(f(x)))(x) if elementwise else jacobian(f)(x)
     return stop_gradient(found)  # type: ignore[no-any-return]
+
+
+def _inverse(slope: Tensor) -> Tensor:
+    """The inverse of a Jacobian; NaN if it is singular, but for rounding."""
+    inverse = inv_ex(slope).inverse
+    sizes = [sum_(abs(x), 0).amax() for x in (slope, inverse)]
+    limit = 0.1 / np.finfo(slope._a.dtype).eps
+    return where(sizes[0] * sizes[1] < limit, inverse, np.nan)
 
 
 class Equation:
@@ -159,7 +168,7 @@ class Equation:
         if on_tape(y) or any(at.size is None or at.traces for at in levels_of((y,))):
             zero = 0.0 if refined else stop_gradient(y)
             slope = _constant_slope(f, x0, elementwise).to(self.dtype)
-            inverse = 1.0 / slope if elementwise else inv_ex(slope).inverse
+            inverse = 1.0 / slope if elementwise else _inverse(slope)
             for k in range(max(ORDERS, 2 * current.tape.depth)):
                 change = ((f(x0) if k else y) - zero).to(self.dtype)
                 x0 = x0 - (inverse * change if elementwise else inverse @ change)

@@ -83,7 +83,8 @@ class RegularGridInterpolator:
             own = _theirs("scipy.interpolate", "RegularGridInterpolator")
             how = (self.method, self.bounds_error, self.fill_value)
             return own(self.grid, self.values, *how)(xi)
-        if isinstance(xi, tuple):
+        coordinates = isinstance(xi, tuple)
+        if coordinates:
             xi = _np.stack(_np.broadcast_arrays(*map(_tensor, xi)), -1)  # NumPy asks the Tensors
         t = _floating(_tensor(xi))
         if not t._a.ndim or t._a.shape[-1] != len(self.grid):
@@ -91,7 +92,8 @@ class RegularGridInterpolator:
                 f"`RegularGridInterpolator`: places have {len(self.grid)} coordinates, got the "
                 f"shape {t._a.shape}"
             )
-        t = _reshape(t, (1, -1)) if t._a.ndim == 1 else t
+        if t._a.ndim == 1 and not coordinates:
+            t = _reshape(t, (1, -1))
         values = _floating(_tensor(self.values))
         rest = values._a.ndim - len(self.grid)
         cells, shares, beyond = [], [], []

@@ -260,7 +260,8 @@ def root(
         equation.plain(fun), _numbers(equation.start), (), method, equation.plain(jac), tol,
         callback, options,
     )  # fmt: skip
-    found.x = equation.root(found.x, refined=found.success)
+    # Levenberg and Marquardt may end where there is no root.
+    found.x = equation.root(found.x, refined=found.success and method != "lm")
     return found
 
 

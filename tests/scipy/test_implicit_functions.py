@@ -284,3 +284,14 @@ def test_numbers_made_of_what_a_closure_reads_are_refused(name, derivative):
         derivative(LOST[name])(p)
     constant = derivative(lambda p: p[0] * optimize.brentq(lambda t: math.exp(t) - 1.2, 0, 2))(p)
     assert constant == pytest.approx([math.log(1.2), 0.0])
+
+
+def test_where_levenberg_and_marquardt_find_no_root_the_value_is_scipys():
+    def nearest(p):
+        equations = lambda t: [t[0] + t[1] ** 2 - p, t[0] * t[1] - 0.1]
+        return optimize.root(equations, [0.1, 0.5], method="lm").x[0]
+
+    assert tg.value_and_grad(nearest)(0.3)[0] == pytest.approx(nearest(0.3))
+    value, slope = tg.value_and_grad(nearest)(0.9)
+    h = 1e-6
+    assert slope == pytest.approx((nearest(0.9 + h) - nearest(0.9 - h)) / (2 * h), rel=1e-5)

@@ -228,3 +228,17 @@ def test_smoothing_splines_are_refused():
 @pytest.mark.parametrize("method", ["linear", "nearest"])
 def test_values_on_a_grid(method):
     holds(lambda lib, v, p: lib.interpn(GRID, v, p, method), VALUES, PLACES)
+
+
+def test_a_tuple_of_numbers_is_one_place():
+    grid = ([0.0, 1.0, 2.0], [0.0, 1.0])
+    values = np.array([[0.0, 1.0], [2.0, 4.0], [3.0, 9.0]])
+    f = tg.scipy.interpolate.RegularGridInterpolator(grid, values)
+    p = np.array([0.3, 0.4])
+    assert np.shape(f((0.3, 0.4))) == ()
+    value, gradient = tg.value_and_grad(lambda p: f((p[0], p[1])))(p)
+    assert value == pytest.approx(f((0.3, 0.4)))
+    h = 1e-6
+    expected = [(f((0.3 + h, 0.4)) - f((0.3 - h, 0.4))), (f((0.3, 0.4 + h)) - f((0.3, 0.4 - h)))]
+    np.testing.assert_allclose(gradient, np.array(expected) / (2 * h), rtol=1e-6)
+    assert tg.jit(lambda p: f(p))(p).shape == f(p).shape == (1,)

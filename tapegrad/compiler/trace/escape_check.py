@@ -32,11 +32,12 @@ class _Taken(NamedTuple):
 class EscapeCheck:
     """The untraced Tensors that a trace, with those of its loops and branches, has met."""
 
-    __slots__ = ("_born", "_since", "_taken")
+    __slots__ = ("_born", "_since", "_taken", "_views")
 
     def __init__(self) -> None:
         self._born: dict[int, weakref.ref[Tensor]] = {}
         self._taken: list[_Taken] = []
+        self._views: list[tuple[weakref.ref[Tensor], np.ndarray, int]] = []
         self._since = versions.moment()
 
     def note_created(self, t: Tensor) -> None:
@@ -48,6 +49,11 @@ class EscapeCheck:
         if not self.is_ours(t):
             self._taken.append(_Taken(t, t._a, t._s))
 
+    def take_view(self, t: Tensor) -> None:
+        """Note a view that is about to become a Traced one, with its base, and is to go with it."""
+        if not self.is_ours(t):
+            self._views.append((weakref.ref(t), t._a, t._s))
+
     def is_ours(self, t: Tensor) -> bool:
         """Whether a Tensor, or that of which it is a view, was made while tracing."""
         base = t._base
@@ -56,11 +62,15 @@ class EscapeCheck:
 
     def give_back(self) -> None:
         """Restore their former state."""
-        for t, array, short in self._taken:
+        views = [(t(), array, short) for t, array, short in self._views]
+        for t, array, short in (*self._taken, *views):
+            if t is None:
+                continue
             t.__class__ = Tensor
             t._a, t._pos, t._home, t._s = array, 0, None, short
             del t._lift
         self._taken.clear()
+        self._views.clear()
 
     def check(self, captured: tuple[tuple[Tensor, int], ...], name: str) -> None:
         """Refuse a function that changed captured Tensors; `captured` is what it read.
@@ -79,6 +89,8 @@ class EscapeCheck:
             )
 
     def _changed(self, captured: tuple[tuple[Tensor, int], ...]) -> bool:
+        if any(view() is not None for view, _, _ in self._views):
+            return True
         return any(_kept(taken) for taken in self._taken) or any(
             versions.changed(versions.root(pair[0]._a)) > self._since
             and not self.is_ours(pair[0])

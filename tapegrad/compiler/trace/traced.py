@@ -12,6 +12,7 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.abstract_array import AbstractArray, filler
 from tapegrad.base.call_site import line_of, user_line, user_place, users
 from tapegrad.base.nearest import no_number
+from tapegrad.base.reference_counts import expected_count
 from tapegrad.base.size import Size
 from tapegrad.compiler.ir.graph import Node, same_record
 from tapegrad.compiler.trace import control_flow
@@ -40,6 +41,7 @@ from tapegrad.tensor import Tensor, place, wrap
 _new, _new_node, _new_storage = Tensor.__new__, Node.__new__, TracedStorage.__new__
 _frame: Any = sys._getframe
 NO_NUMBERS: dict[float, int] = {}
+_SHOWN_ONCE = expected_count(variables=1, holders=1)  # of a base that one view alone holds
 EXACT = 1 << 53  # up to which a float is a whole number
 
 
@@ -450,7 +452,9 @@ class Traced(Lifted):
         if base is not None:
             if reshaped_in_place(base):
                 raise Untraceable
-            if type(base) is Tensor and at.outsiders.is_ours(target):
+            alone = sys.getrefcount(base) <= _SHOWN_ONCE  # it was computed, and this is all of it
+            if type(base) is Tensor and (alone or at.outsiders.is_ours(target)):
+                at.outsiders.take_view(target)
                 cls.promote(base, at)
             place(target)  # a Traced one, if its base is
             if type(target) is not Traced:
