@@ -292,6 +292,6 @@ def test_where_levenberg_and_marquardt_find_no_root_the_value_is_scipys():
         return optimize.root(equations, [0.1, 0.5], method="lm").x[0]
 
     assert tg.value_and_grad(nearest)(0.3)[0] == pytest.approx(nearest(0.3))
-    value, slope = tg.value_and_grad(nearest)(0.9)
+    _, slope = tg.value_and_grad(nearest)(0.9)
     h = 1e-6
     assert slope == pytest.approx((nearest(0.9 + h) - nearest(0.9 - h)) / (2 * h), rel=1e-5)

@@ -526,6 +526,13 @@ class Trace(Level):
             self.guards.append(Guard(position, value.item(), user_line()))
         return self.value(position)
 
+    def python_number(self, t: Any) -> Any:
+        """Give Python a number, and note it: no derivative passes."""
+        value = self.concretize(t).item()
+        if t._a.dtype.kind in "fc":
+            self.numbers.setdefault(t.position, user_line())
+        return value
+
     def peek(self, t: Tensor) -> np.ndarray | None:
         """The value in this call: there is none in a loop's or a branch's graph."""
         position = self.position(t)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.abstract_array import AbstractArray, filler
-from tapegrad.base.call_site import line_of, user_line, user_place, users
+from tapegrad.base.call_site import line_of, user_place, users
 from tapegrad.base.nearest import no_number
 from tapegrad.base.reference_counts import expected_count
 from tapegrad.base.size import Size
@@ -452,8 +452,9 @@ class Traced(Lifted):
         if base is not None:
             if reshaped_in_place(base):
                 raise Untraceable
-            alone = sys.getrefcount(base) <= _SHOWN_ONCE  # it was computed, and this is all of it
-            if type(base) is Tensor and (alone or at.outsiders.is_ours(target)):
+            if type(base) is Tensor and (
+                sys.getrefcount(base) <= _SHOWN_ONCE or at.outsiders.is_ours(target)
+            ):
                 at.outsiders.take_view(target)
                 cls.promote(base, at)
             place(target)  # a Traced one, if its base is
@@ -516,9 +517,7 @@ class Traced(Lifted):
         """The one element as a Python number; another number will need another trace."""
         if self.requires_grad:
             raise no_number("item")
-        if self._a.dtype.kind in "fc":
-            self.its_trace.numbers.setdefault(self.position, user_line())
-        return self.its_trace.concretize(self._single("`item()`")).item()
+        return self.its_trace.python_number(self._single("`item()`"))
 
     def __int__(self) -> int:
         whole = self.trunc() if self._a.dtype.kind == "f" else self  # what is cut off may vary
