@@ -34,6 +34,14 @@ def _log_between(a: Any, b: Any) -> Any:
     return log_high + np.log1p(-np.exp(special.log_ndtr(low) - log_high))
 
 
+def _normal_between(q: Any, a: Any, b: Any) -> Any:
+    """The number between two others below which there is a share of the normal probability."""
+    right = a > 0  # there the mirror image is between smaller numbers
+    low, high = (special.ndtr(np.where(right, -x, x)) for x in (a, b))
+    found = special.ndtri(low + q * (high - low))
+    return np.clip(np.where(right, -found, found), a, b)
+
+
 def odds(p: Any) -> Any:
     """What is for a probability, over what is against it."""
     return p / (1 - p)
@@ -112,6 +120,8 @@ truncnorm = Continuous(
     sf=lambda z, a, b: np.exp(_log_between(z, b) - _log_between(a, b)),
     logcdf=lambda z, a, b: _log_between(a, z) - _log_between(a, b),
     logsf=lambda z, a, b: _log_between(z, b) - _log_between(a, b),
+    ppf=_normal_between,
+    isf=lambda q, a, b: -_normal_between(q, -b, -a),
 )
 lognorm = Continuous(
     "lognorm",
