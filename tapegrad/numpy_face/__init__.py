@@ -98,6 +98,10 @@ def array_function(
 
 def install() -> None:
     """Let NumPy know that Tensors have these functions."""
-    own = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
+    own = {
+        "__array_ufunc__": array_ufunc,
+        "__array_function__": array_function,
+        "__pandas_priority__": 10_000,  # over its own tables, which leave operators to the Tensor
+    }
     for name, method in (own | METHODS).items():
         setattr(Tensor, name, method)

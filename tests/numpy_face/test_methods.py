@@ -271,3 +271,35 @@ def test_elements_that_a_mask_chose_are_not_written_into():
 
     with pytest.raises(RuntimeError, match=r"`x\[mask\]\[...\] = value`: how many elements"):
         tg.jit(f)(np.array([0.3, 0.9]))
+
+
+class Column:
+    """What pandas and polars have: numbers beside a Tensor, and operators that give way to it."""
+
+    __pandas_priority__ = 3000
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    def to_numpy(self):
+        return self.values
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+    def __mul__(self, other):
+        if getattr(other, "__pandas_priority__", 0) > self.__pandas_priority__:
+            return NotImplemented
+        raise AssertionError("the column took the Tensor for an array")
+
+
+def test_columns_of_tables_are_operands():
+    column, x = Column([1.0, 2.0]), np.array([0.3, 0.9])
+    for f in (
+        lambda x: np.sum((x - column) ** 2 + column * x),
+        lambda x: tg.sum((x - column) ** 2 + x * column),
+    ):
+        for gradient in (tg.grad(f), tg.jit(tg.grad(f))):
+            np.testing.assert_allclose(gradient(x), 2 * (x - column.values) + column.values)
+    with pytest.raises(TypeError, match="got object"):
+        tg.tensor([1.0]) * object()
