@@ -136,7 +136,8 @@ def test_derivatives_of_a_map_are_those_of_a_loop(name):
     ],
 )
 def test_what_finds_another_number_in_each_example_says_why(find):
-    with pytest.raises(RuntimeError, match="finds another number of elements in each example"):
+    said = r"finds another number of elements in each example|differs from example to example"
+    with pytest.raises(RuntimeError, match=said):
         tg.vmap(find)(X)
 
 
