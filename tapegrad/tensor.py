@@ -90,6 +90,7 @@ class Tensor(Operations):
 
     __slots__ = ("__weakref__", "_a", "_extra", "_grad", "_home", "_lift", "_pos", "_s")
 
+    __pandas_priority__ = 10_000  # over its tables, which leave operators to the Tensor
     _a: np.ndarray
     _pos: int
     _s: int
@@ -458,8 +459,7 @@ NOWHERE = 1 << 62  # the place of a Tensor that a transform has taken over from 
 INFERENCE = "it was made in inference mode"
 NO_GRAD = "it was made under `no_grad`"
 COPY = "the index that chose it is known later, so it is a copy"
-_new = Tensor.__new__
-_numbers = shapes.ids
+_new, _numbers = Tensor.__new__, shapes.ids
 
 
 def number(array: np.ndarray) -> int:

@@ -54,7 +54,7 @@ def as_operand(x: Any) -> Any:
         array = np.asarray(x)
         if array.dtype.kind in "biufc":
             return array
-    if hasattr(x, "to_numpy") and hasattr(x, "__array__"):  # a column of pandas, or of polars
+    if hasattr(type(x), "to_numpy") and hasattr(x, "__array__"):  # a column of pandas, or polars
         return as_operand(x.to_numpy())
     raise TypeError(
         f"an operand must be a Tensor, a NumPy array or a number, got {type(x).__name__}"

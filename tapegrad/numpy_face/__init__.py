@@ -98,10 +98,6 @@ def array_function(
 
 def install() -> None:
     """Let NumPy know that Tensors have these functions."""
-    own = {
-        "__array_ufunc__": array_ufunc,
-        "__array_function__": array_function,
-        "__pandas_priority__": 10_000,  # over its own tables, which leave operators to the Tensor
-    }
+    own = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
     for name, method in (own | METHODS).items():
         setattr(Tensor, name, method)
