@@ -20,6 +20,7 @@ from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import div, where
 from tapegrad.functions.elementwise import abs as abs_
 from tapegrad.functions.elementwise import ne
+from tapegrad.functions.reductions import neutral
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.shape import clone, reshape, to
@@ -56,9 +57,9 @@ def behind_mask(key: Any, x: Tensor) -> tuple[Tensor, Any] | None:
     return (key[0], (slice(None),) * key[0]._a.ndim + key[1:]) if simple else None
 
 
-def _reduction(name: str, beside: Any) -> Any:
-    """A method that reduces all elements, or those along the first axis, with a value in place of
-    those beside the mask that does not count.
+def _reduction(name: str, like: str) -> Any:
+    """A method that reduces all elements, or those along the first axis; those beside the mask are
+    neutral, as to a reduction like that.
     """
 
     def method(self: MaskedElements, axis: Any = None, **kwargs: Any) -> Any:
@@ -66,7 +67,7 @@ def _reduction(name: str, beside: Any) -> Any:
             self.refuse(f"`{name}` with { ({'axis': axis} | kwargs) }")
         if axis is not None and not numpys() and name in ("max", "min"):
             self.refuse(f"`{name}` and its places")
-        return getattr(self._filled(beside), name)(*(() if axis is None else (0,)))
+        return getattr(self._filled(like), name)(*(() if axis is None else (0,)))
 
     method.__name__ = name
     return method
@@ -126,7 +127,7 @@ class MaskedElements(NDArrayOperatorsMixin):
         if func in PRODUCTS and not kwargs:
             return self._product(name, *args)
         if func is np.linalg.norm and len(args) == 1 and not kwargs and self.ndim == 1:
-            return np.linalg.norm(self._filled(0))
+            return np.linalg.norm(self._filled("sum"))
         if kwargs or func not in (np.where, np.clip):
             self.refuse(f"`{name}`")
         return self._elementwise(func, args, name)
@@ -166,20 +167,18 @@ class MaskedElements(NDArrayOperatorsMixin):
             self.refuse(f"`{name}`")
         return self._elementwise(np.multiply, (left, right), name).sum()
 
-    def _filled(self, beside: Any) -> Tensor:
-        """All elements in the order of NumPy's, with a value in place of those beside the mask."""
+    def _filled(self, reduce: str) -> Tensor:
+        """All elements in the order of NumPy's; those beside the mask do not count."""
         whole = self.whole._a
-        if isinstance(beside, str):
-            beside = extreme(whole.dtype, beside)
-        found = where(spread(self.mask, self.whole), self.whole, beside)
+        found = where(spread(self.mask, self.whole), self.whole, neutral(reduce, whole.dtype))
         shape = (self.mask._a.size, *whole.shape[self.mask._a.ndim :])
         flat: Tensor = run(reshape, (found,), {"shape": shape})
         return flat
 
-    sum, prod = _reduction("sum", 0), _reduction("prod", 1)
-    any, all = _reduction("any", False), _reduction("all", True)
-    max, amax = _reduction("max", "least"), _reduction("amax", "least")
-    min, amin = _reduction("min", "greatest"), _reduction("amin", "greatest")
+    sum, prod = _reduction("sum", "sum"), _reduction("prod", "prod")
+    any, all = _reduction("any", "sum"), _reduction("all", "prod")
+    max, amax = _reduction("max", "amax"), _reduction("amax", "amax")
+    min, amin = _reduction("min", "amin"), _reduction("amin", "amin")
 
     def _count(self, axis: Any) -> Tensor:
         """How many elements there are, in all or along the first axis."""
@@ -195,7 +194,7 @@ class MaskedElements(NDArrayOperatorsMixin):
         `ddof`, or PyTorch's `correction`.
         """
         fewer = options.pop("ddof", 0) if numpys() else options.pop("correction", 1)
-        found = (self - self.mean(axis, **options))._filled(0)
+        found = (self - self.mean(axis, **options))._filled("sum")
         return found, self._count(axis) - fewer
 
     def var(self, axis: Any = None, **kwargs: Any) -> Tensor:
@@ -297,16 +296,6 @@ def merged(target: Tensor, key: Tensor, value: Any) -> Tensor:
         MaskedElements(target, key).refuse(f"`x[mask] = values` of shape {np.shape(value)}")
     shown = np.asarray(value) if isinstance(value, (list, tuple)) else value
     return where(spread(key, target), as_input(shown, "x[mask] = value"), target)
-
-
-def extreme(dtype: np.dtype[Any], which: str) -> Any:
-    """The least or the greatest number of a type: what no maximum or minimum sees."""
-    if dtype.kind == "f":
-        return -np.inf if which == "least" else np.inf
-    if dtype.kind == "b":
-        return which == "greatest"
-    limits = np.iinfo(dtype)
-    return int(limits.min if which == "least" else limits.max)
 
 
 def spread(mask: Tensor, x: Tensor) -> Tensor:

@@ -490,3 +490,15 @@ def _norm(op: Op, input: Tensor, dim: Any, keepdim: bool, p: Any) -> Given:
             f"`norm`: p={p} is not defined for no elements, got the shape {x._a.shape}"
         )
     return x, {"p": float(p), "dim": dims, "keepdim": keepdim}
+
+
+def neutral(reduce: str, kind: np.dtype[Any]) -> np.ndarray:
+    """What changes no sum, no product, no extreme."""
+    if reduce in ("sum", "mean", "prod"):
+        return np.asarray(reduce == "prod", kind)
+    if kind.kind == "f":
+        return np.asarray(-np.inf if reduce == "amax" else np.inf, kind)
+    if kind.kind == "b":
+        return np.asarray(reduce == "amin")
+    limits = np.iinfo(kind)
+    return np.asarray(limits.min if reduce == "amax" else limits.max, kind)

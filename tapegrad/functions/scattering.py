@@ -26,18 +26,6 @@ from tapegrad.tape.versions import root
 from tapegrad.tensor import Tensor, wrap
 
 
-def _neutral(reduce: str, kind: np.dtype[Any]) -> np.ndarray:
-    """What changes no sum, no product, no extreme."""
-    if reduce in ("sum", "mean", "prod"):
-        return np.asarray(reduce == "prod", kind)
-    if kind.kind == "f":
-        return np.asarray(-np.inf if reduce == "amax" else np.inf, kind)
-    if kind.kind == "b":
-        return np.asarray(reduce == "amin")
-    limits = np.iinfo(kind)
-    return np.asarray(limits.min if reduce == "amax" else limits.max, kind)
-
-
 def _reduced(x: Tensor, d: int, k: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
     """Elements of a source, each brought to its place and reduced with what stands there."""
     if x._a.dtype.kind == "c" and reduce in ("amax", "amin"):
@@ -49,14 +37,14 @@ def _reduced(x: Tensor, d: int, k: Tensor, src: Tensor, reduce: str, include_sel
         src = run(s.getitem, (src,), {"index": tuple(slice(n) for n in k._a.shape)})
     along = {"dim": d}
     if not include_self:
-        x = run(i.scatter, (x, k, _neutral(reduce, x._a.dtype)), along)
+        x = run(i.scatter, (x, k, reductions.neutral(reduce, x._a.dtype)), along)
     found: Tensor = run(sr.REDUCING[reduce], (x, k, src), along)
     if reduce != "mean":
         return found
     ones = np.ones(k._a.shape, x._a.dtype)
     start = wrap(np.ones(x._a.shape, x._a.dtype))
     if not include_self:
-        start = run(i.scatter, (start, k, _neutral("sum", x._a.dtype)), along)
+        start = run(i.scatter, (start, k, reductions.neutral("sum", x._a.dtype)), along)
     count = run(i.scatter_add, (start, k, wrap(ones)), along)
     return ar.div(found, count, rounding_mode=None if x._a.dtype.kind in "fc" else "floor")
 

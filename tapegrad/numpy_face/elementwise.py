@@ -15,19 +15,10 @@ from tapegrad.functions.complex_parts import imag, real
 from tapegrad.functions.creation import zeros_like
 from tapegrad.functions.indexing import take_along_dim
 from tapegrad.functions.joining import stack, unbind
-from tapegrad.functions.masked_elements import unknown_mask, unknown_places
+from tapegrad.functions.masked_elements import unknown_mask
 from tapegrad.functions.rounding import nan_to_num, round
 from tapegrad.functions.shapes import broadcast_to, clone, to
-from tapegrad.numpy_face.common import (
-    brought_in,
-    floating,
-    handles,
-    operand,
-    plain,
-    tensor,
-    wrapped,
-)
-from tapegrad.numpy_face.mapped import varies
+from tapegrad.numpy_face.common import brought_in, floating, handles, operand, plain, tensor
 from tapegrad.ops import logic
 from tapegrad.tensor import Tensor
 
@@ -36,7 +27,7 @@ from tapegrad.tensor import Tensor
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     c = tensor(condition)
     if x is None and y is None:
-        return unknown_places(c) if varies(c) else wrapped(np.nonzero(c._a))
+        return np.nonzero(c)  # which asks the Tensor
     if x is None or y is None:
         raise ValueError("`np.where` takes both `x` and `y`, or neither")
     if c._a.dtype.kind != "b":

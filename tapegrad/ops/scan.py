@@ -80,7 +80,7 @@ def _run_blocks(a: Any, b: Any) -> Any:
 
 
 def _decay(a: Any, b: Any, *, dim: int, reverse: bool) -> Any:
-    kind = DOUBLE_OF.get(b.dtype.char, b.dtype)
+    kind = running_type(b)
     factors, terms = (np.moveaxis(x.astype(kind, copy=False), dim, 0) for x in (a, b))
     if reverse:
         # s[k] = b[k] + a[k + 1] * s[k + 1]: seen from the end, the factor of the place before.

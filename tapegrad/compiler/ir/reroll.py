@@ -16,6 +16,7 @@ from tapegrad.compiler.ir.control_ops import EMPTY, LOOP, TAKE, Repeat, Sub
 from tapegrad.compiler.ir.graph import Builder, Graph, Node, Rewritten, reached
 from tapegrad.compiler.ir.loop_plan import Plan, Refused, Rows, planned
 from tapegrad.compiler.ir.repeats import Records, Repetition, repetitions
+from tapegrad.compiler.ir.store_forwarding import forwarded
 from tapegrad.ops.core import Op
 from tapegrad.ops.shape import cat, getitem, permute, reshape, stack, unsqueeze
 
@@ -30,11 +31,11 @@ JOINED = 8  # entries of an array from which on a concatenation of them is one o
 
 
 def rerolled(graph: Graph, blocked: Container[int] = ()) -> Rewritten:
-    """Make loops of what repeats among the live records.
+    """Make loops of what repeats among the live records, once stores to arrays are forwarded.
 
     Gradients do not pass the records that are `blocked`.
     """
-    total: dict[int, int] = {}
+    graph, total, blocked = forwarded(graph, blocked)
     notes: dict[str, None] = {}
     for _ in range(LOOPS):
         if len(graph.nodes) < SAVED:

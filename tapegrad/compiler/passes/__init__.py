@@ -10,7 +10,6 @@ from collections.abc import Callable
 from tapegrad.compiler.ir.contraction_order import contracted
 from tapegrad.compiler.ir.graph import Graph
 from tapegrad.compiler.ir.reroll import rerolled
-from tapegrad.compiler.ir.store_forwarding import forwarded
 from tapegrad.compiler.passes.apply_decompositions import expanded
 from tapegrad.compiler.passes.block_products import with_block_products
 from tapegrad.compiler.passes.combine_pads import with_sums_of_parts
@@ -29,19 +28,13 @@ from tapegrad.compiler.passes.sink_records import late
 
 def optimised(graph: Graph) -> Graph:
     """All passes, in order."""
-    graph = without_dead(rerolled(_forwarded(graph)).graph)
+    graph = without_dead(rerolled(graph).graph)
     graph = _pruned(with_real_loops(with_kept_values(graph)), optimised)
     fewer = with_compressed_jacobians(expanded(without_dead(with_pairs(graph))))
     plain = with_block_products(simplified(scalarized(with_contractions(fewer))))
     early = with_early_gathers(plain)
     joined = with_sums_of_parts(early if early is plain else simplified(early))
     return late(_taken(with_early_permutes(joined)))
-
-
-def _forwarded(graph: Graph) -> Graph:
-    """Forward what is stored in arrays to where it is read."""
-    found = forwarded(graph)
-    return without_dead(found.graph) if found.where else graph
 
 
 def with_contractions(graph: Graph) -> Graph:

@@ -15,7 +15,7 @@ from tapegrad.compiler.ir import reroll
 from tapegrad.compiler.ir.contraction_order import contracted, may_contract
 from tapegrad.compiler.ir.graph import Graph, Node, Rewritten
 from tapegrad.compiler.ir.reroll import rerolled
-from tapegrad.compiler.ir.store_forwarding import forwarded, may_forward
+from tapegrad.compiler.ir.store_forwarding import may_forward
 from tapegrad.compiler.trace.trace import Trace
 
 Rewrite = Callable[[Graph, Container[int]], Rewritten]
@@ -23,22 +23,12 @@ Rewrite = Callable[[Graph, Container[int]], Rewritten]
 
 def rewritten(trace: Trace, roots: dict[int, Any], targets: set[int]) -> dict[int, Any]:
     """The roots of a sweep down to some targets, once what is on the way is rewritten."""
-    roots = _by(_looped, _is_long, trace, roots, targets)
+    roots = _by(rerolled, _is_long, trace, roots, targets)
     return _by(contracted, may_contract, trace, roots, targets)
 
 
 def _is_long(nodes: list[Node]) -> bool:
     return len(nodes) > reroll.SAVED or may_forward(nodes)
-
-
-def _looped(graph: Graph, blocked: Container[int]) -> Rewritten:
-    """Forward stores, and re-roll loops, whose records stand side by side then."""
-    first = forwarded(graph, blocked)
-    second = rerolled(first.graph, first.blocked)
-    if not (first.where and second.where):
-        return second if second.where else first
-    where = {p: second.where[q] for p, q in first.where.items() if q in second.where}
-    return second._replace(where=where)
 
 
 def _by(
