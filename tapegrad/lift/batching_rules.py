@@ -424,11 +424,11 @@ def _einsum(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
 
 @batching_rule(
     ops.solve.solve, ops.solve.solve_triangular, ops.unchecked.solve_ex, ops.least_squares.lstsq,
-    ops.banded.banded_solve,
+    ops.banded.banded_solve, ops.sylvester.sylvester,
 )  # fmt: skip
 def _solve(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """Batch `solve`, with leading dimensions broadcast."""
-    return run(op, aligned(spread_out(given, many, size), [True, True]), params)
+    return run(op, aligned(spread_out(given, many, size), [True] * len(given)), params)
 
 
 @batching_rule(ops.lu.swap_rows, ops.lu.ldl_solve)

@@ -42,6 +42,7 @@ from tapegrad.ops import (
     sparse,
     special,
     strided,
+    sylvester,
     tiling,
     unchecked,
     windows,
@@ -53,6 +54,6 @@ __all__ = [
     "convolution", "determinant", "einsum", "elementwise", "exponents", "factorizations", "fourier",
     "fourier_forms", "incomplete", "index", "interpolation", "least_squares", "linalg", "logic",
     "losses", "lu", "order", "orthogonal_polynomials", "pure_callback", "reduce", "scan",
-    "scatter_reduce", "scipy_special", "shape", "solve", "sparse", "special", "strided", "table",
-    "tiling", "unchecked", "windows",
+    "scatter_reduce", "scipy_special", "shape", "solve", "sparse", "special", "strided",
+    "sylvester", "table", "tiling", "unchecked", "windows",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from tapegrad.functions.pure_callback import pure_callback
 from tapegrad.numpy_face.common import floating, promoted, tensor
 from tapegrad.ops.banded import banded_solve
 from tapegrad.ops.shape import squeeze, unsqueeze
+from tapegrad.ops.sylvester import sylvester
 from tapegrad.scipy.either import among, for_tensors, theirs
 from tapegrad.transforms.primitives import defjvp, defvjp, primitive
 
@@ -29,7 +30,7 @@ def scipy_call(function: Any, *args: Any) -> Any:
     return pure_callback(function, np.shape(args[-1]), *args, dtype=kind)
 
 
-@primitive
+@for_tensors("scipy.linalg")
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     """The solution x of ``a x + x b = q``.
 
@@ -38,25 +39,17 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     >>> solve_sylvester(np.eye(1), np.eye(1), 4.0 * np.eye(1))
     array([[2.]])
     """
-    return scipy_call(theirs("scipy.linalg", "solve_sylvester"), a, b, q)
-
-
-def _adjoint(a: Any, b: Any, g: Any) -> Any:
-    return solve_sylvester(a.T, b.T, g)
-
-
-defvjp(
-    solve_sylvester,
-    lambda x, a, b, q: lambda g: -_adjoint(a, b, g) @ x.T,
-    lambda x, a, b, q: lambda g: -x.T @ _adjoint(a, b, g),
-    lambda x, a, b, q: lambda g: _adjoint(a, b, g),
-)
-defjvp(
-    solve_sylvester,
-    lambda da, x, a, b, q: solve_sylvester(a, b, -da @ x),
-    lambda db, x, a, b, q: solve_sylvester(a, b, -x @ db),
-    lambda dq, x, a, b, q: solve_sylvester(a, b, dq),
-)
+    x, y, right = map(floating, promoted(a, b, q))
+    shapes = [t._a.shape for t in (x, y, right)]
+    if any(len(shape) < 2 for shape in shapes):
+        raise ValueError(f"`linalg.solve_sylvester` takes three matrices, got the shapes {shapes}")
+    (m, n) = shapes[2][-2:]
+    if [shape[-2:] for shape in shapes[:2]] != [(m, m), (n, n)]:
+        raise ValueError(
+            f"`linalg.solve_sylvester`: beside `q` of shape {shapes[2]}, `a` is a matrix of shape "
+            f"{(m, m)} and `b` one of {(n, n)}, got {shapes[0]} and {shapes[1]}"
+        )
+    return run(sylvester, (x, y, right), {})
 
 
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
@@ -121,7 +114,7 @@ def _root(A: Any) -> Any:
     return _real(scipy_call(theirs("scipy.linalg", "sqrtm"), A), "sqrtm")
 
 
-defvjp(_root, lambda y, A: lambda g: _adjoint(y, y, g))
+defvjp(_root, lambda y, A: lambda g: solve_sylvester(y.T, y.T, g))
 defjvp(_root, lambda dA, y, A: solve_sylvester(y, y, dA))
 
 

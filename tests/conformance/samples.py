@@ -459,6 +459,8 @@ row("banded_solve", regular(3, 4) + 3.0 * np.eye(3)[1][:, None], (4, 2), below=1
 row("banded_solve", np.stack([regular(4, 5) + 4.0] * 2), (2, 5, 1), below=1, above=2)
 row("banded_solve", regular(2, 3) + 2.0, (2, 3, 2), below=0, above=1)
 row("banded_solve", regular(4, 2) + 2.0 * np.eye(4)[1][:, None], (2, 1), below=2, above=1)
+row("sylvester", regular(3, 3), 4.0 * np.eye(2) + regular(2, 2), (3, 2))
+row("sylvester", regular(2, 2), 4.0 * np.eye(3) + regular(2, 3, 3), (2, 2, 3))
 row("lstsq", regular(4, 2), (4, 3), rcond=1e-6, driver="gelsy")
 row("lstsq", regular(2, 3), (2, 2), rcond=1e-6, driver="gels")
 row("lstsq", regular(2, 3, 2), (1, 3, 1), rcond=1e-6, driver="gels")

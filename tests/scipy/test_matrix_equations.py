@@ -1,4 +1,4 @@
-"""Systems in banded form: SciPy's solutions, their derivatives, and their code."""
+"""Systems in banded form, and equations in matrices: SciPy's solutions, derivatives, and code."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,48 @@ def test_programs_solve_by_lapack():
         compiled(np.zeros((3, 6)), b)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 2), (5, 9)])
+def test_sylvesters_equation(m, n, dtype):
+    rng = np.random.default_rng(0)
+    given = [rng.standard_normal((*shape, 2)) for shape in ((m, m), (n, n), (m, n))]
+    given = [(x @ (1, 1j) if dtype is np.complex128 else x[..., 0]).astype(dtype) for x in given]
+    expected = scipy.linalg.solve_sylvester(*given)
+    solve = tg.scipy.linalg.solve_sylvester
+    compiled = tg.jit(solve)
+    near = 1e-3 if dtype is np.float32 else 1e-11
+    for found in (solve(*map(tg.tensor, given)).numpy(), compiled(*given)):
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, expected, rtol=near, atol=near)
+    assert not compiled.lower(*given).callbacks
+    if dtype is np.float64:
+        many = tg.vmap(solve, in_axes=(None, 0, None))(given[0], given[1][None], given[2])
+        np.testing.assert_allclose(many[0], expected)
+        assert tg.autograd.gradcheck(solve, [tg.tensor(x, requires_grad=True) for x in given])
+
+
+def test_gradients_of_equations_in_matrices_have_code():
+    a, q = np.array([[-2.0, 1.0], [0.5, -3.0]]), np.array([[2.0, 0.5], [0.5, 1.0]])
+
+    def total(a, q):
+        found = tg.scipy.linalg.solve_continuous_lyapunov(a, q)
+        return np.sum(found**2) + np.sum(tg.scipy.linalg.solve_sylvester(a, q, found))
+
+    gradient = tg.grad(total, argnums=(0, 1))
+    compiled = tg.jit(gradient)
+    assert not compiled.lower(a, q).callbacks
+    for found, expected in zip(compiled(a, q), gradient(a, q), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    with pytest.raises(ValueError, match=r"shape \(2, 2\) has NaN or inf"):
+        compiled(a, q * np.inf)
+
+
 def test_what_does_not_fit_raises():
+    one, longer = tg.ones(2, 2), tg.ones(2, 3)
+    with pytest.raises(ValueError, match=r"`b` one of \(3, 3\), got \(2, 2\) and \(2, 2\)"):
+        tg.scipy.linalg.solve_sylvester(one, one, longer)
+    with pytest.raises(ValueError, match="takes three matrices"):
+        tg.scipy.linalg.solve_sylvester(one, one, tg.ones(2))
     ab = tg.tensor(bands(1, 1, 6))
     with pytest.raises(ValueError, match=r"2 diagonals below and 1 above .* \(3, 6\)"):
         tg.scipy.linalg.solve_banded((2, 1), ab, tg.ones(6))

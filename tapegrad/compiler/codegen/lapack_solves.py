@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tapegrad.compiler.codegen.lapack_routines import (
+    BLOCK,
     COLUMNS,
     RESULT,
     RIGHT,
@@ -60,17 +61,18 @@ def _mirror(job: Job) -> None:
 
 
 def product(
-    job: Job, sizes: tuple[int, int, int], a: str, b: str, out: str, adjoint: bool = False
+    job: Job, sizes: tuple[int, int, int], a: str, b: str, out: str, given: str = "NN"
 ) -> None:
     """The product of an m x k and a k x n matrix by BLAS, all by columns.
 
-    The second one may be given by its adjoint.
+    A letter for each says how it is given: N as it is, C by its adjoint.
     """
     t = job.t
     m, n, k = (t.number(size) for size in sizes)
-    flags = t.letter("N"), t.letter("C" if adjoint else "N")
-    stride = n if adjoint else k
-    t.call("gemm", *flags, m, n, k, t.factor(1.0), a, m, b, stride, t.factor(0.0), out, m)
+    first = a, k if given[0] == "C" else m
+    second = b, n if given[1] == "C" else k
+    letters = [t.letter(x) for x in given]
+    t.call("gemm", *letters, m, n, k, t.factor(1.0), *first, *second, t.factor(0.0), out, m)
 
 
 def _lstsq(job: Job, *, rcond: float, driver: str) -> None:
@@ -125,6 +127,43 @@ def _banded_solve(job: Job, *, below: int, above: int) -> None:
         pivots = t.room(f"[{n} x i32]")
         job.run("gbsv", order, *sizes, right, room, t.number(height), pivots, b, order)
     store_rows(job, b, job.out, n, k, k)
+
+
+# -- equations in matrices -------------------------------------------------------------------------
+
+
+def _schur(job: Job, matrix: str, n: int) -> str:
+    """Make a matrix triangular, in its place; the address of the unitary matrix beside it."""
+    t, order = job.t, job.t.number(n)
+    with t.loop(n * n * t.parts) as k:
+        t.fail(t.infinite(t.load(t.at(matrix, k))))
+    values, vectors = job.work.take(2 * n), job.take(n * n)
+    found = [values] if t.parts == 2 else [values, t.at(values, n)]
+    room = [*job.work.sized((BLOCK + 4) * n, t.parts)]
+    room += [job.work.take(n)] if t.parts == 2 else []
+    none = t.number(0)
+    job.run(
+        "gees", t.letter("V"), t.letter("N"), "null", order, matrix, order, none, *found, vectors,
+        order, *room, none,
+    )  # fmt: skip
+    return vectors
+
+
+def _sylvester(job: Job) -> None:
+    t, (a, b, q), ((m, _), (n, _), _) = job.t, job.given, job.shapes
+    u, v, half, scale = _schur(job, a, m), _schur(job, b, n), job.take(m * n), t.room(t.kind)
+    product(job, (m, n, m), u, q, half, "CN")
+    product(job, (m, n, n), half, v, q)
+    rows, columns, info = t.number(m), t.number(n), t.number(0)
+    plain = [t.letter("N"), t.letter("N"), t.number(1)]
+    # Another status than 0 says that eigenvalues were moved by a rounding error.
+    t.call("trsyl", *plain, rows, columns, a, rows, b, columns, q, rows, scale, info)
+    product(job, (m, n, m), u, q, half)
+    product(job, (m, n, n), half, v, q, "NC")
+    factor = t.load(scale)
+    with t.loop(m) as i, t.loop(n) as j:
+        found = [t.two("fmul", x, factor) for x in t.get(t.number_at(q, t.mad(j, m, i)))]
+        t.put(found, t.number_at(job.out, t.mad(i, n, j)))
 
 
 # -- solutions that a matrix may not have ----------------------------------------------------------
@@ -241,7 +280,7 @@ def _any_basis(job: Job) -> None:
     t, (v,), ((m, n), _) = job.t, job.given, job.shapes
     limit = _rounding(job, m)
     turned = job.take(n * n)
-    product(job, (n, n, m), job.out, v, turned, adjoint=True)
+    product(job, (n, n, m), job.out, v, turned, "NC")
     with t.loop(n) as i, t.loop(n) as j:
         a, b = (t.get(t.number_at(turned, t.mad(p, n, q))) for p, q in ((i, j), (j, i)))
         names = ("fsub", "fadd")  # of what is real, and of what is not
@@ -267,6 +306,7 @@ def scheme(name: str) -> Scheme | None:
         "pinv": Scheme(_pinv),
         "lstsq": Scheme(_lstsq, (COLUMNS, RIGHT)),
         "banded_solve": Scheme(_banded_solve, (ROWS, COLUMNS)),
+        "sylvester": Scheme(_sylvester, (COLUMNS, COLUMNS, COLUMNS)),
         "solve_ex": Scheme(_solve_ex, (COLUMNS, COLUMNS), double=True),
         "inv_ex": Scheme(_inv_ex, double=True),
         "cholesky_ex": Scheme(_cholesky_ex),
