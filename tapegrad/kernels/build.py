@@ -291,12 +291,21 @@ def _library(text: str, level: int) -> bytes:
     return _machine_code(text, level)
 
 
+def is_assembled(text: str, level: int, ready: str) -> bool:
+    """Whether `assembled` would find a module on disk."""
+    return disk.read(_module_key(simd_tables.vectorised(text), level, ready)) is not None
+
+
+def _module_key(text: str, level: int, ready: str, backwards: bool = False) -> str:
+    options = f" backwards {ADDRESSES_AS_THEY_ARE} {BRANCHES_OUTSIDE}" * backwards
+    what = f"{level}{options}\n{text}\n{ready}"
+    return hashlib.sha256(_host() + what.encode()).hexdigest()
+
+
 def _machine_code(text: str, level: int = 3, ready: str = "", backwards: bool = False) -> bytes:
     """The object file of a module given as LLVM text, from disk if it is there."""
     text = simd_tables.vectorised(text)
-    options = f" backwards {ADDRESSES_AS_THEY_ARE} {BRANCHES_OUTSIDE}" * backwards
-    what = f"{level}{options}\n{text}\n{ready}"
-    key = hashlib.sha256(_host() + what.encode()).hexdigest()
+    key = _module_key(text, level, ready, backwards)
     code = disk.read(key)
     if code is None:
         taken = _TAKEN[level > 1] * len(text) + _TAKEN[True] * len(ready)

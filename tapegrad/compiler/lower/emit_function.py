@@ -15,6 +15,7 @@ from tapegrad.compiler.lower.gemm_calls import product_of, repeated
 from tapegrad.compiler.lower.lower_control import control_text
 from tapegrad.compiler.lower.module_functions import LENGTHY, LOOPING, TABLES, Functions
 from tapegrad.compiler.lower.vector_code import VectorCode
+from tapegrad.compiler.schedule.run_time import nanoseconds
 from tapegrad.compiler.schedule.speculative_products import ExactNest
 from tapegrad.compiler.schedule.step_ir import (
     BoundsCheck,
@@ -112,6 +113,8 @@ class FunctionEmitter:
         if self.module.interpreting and nest is not None and self._encoded(step, nest):
             return
         self._interpret()
+        if not self.module.repeated:
+            self.module.time += nanoseconds(step, nest)
         if isinstance(step, Call):
             self._call(step)
             return
@@ -160,7 +163,7 @@ class FunctionEmitter:
         module.interpreted_code.append(waiting.table())
         module.registers = max(module.registers, waiting.registers)
         module.interpreted += waiting.terms
-        module.interpreted_time += waiting.time
+        module.time += waiting.time
         module.declared.add(vector_interpreter.DECLARATION)
         table = self.fresh()
         self.lines.append(f"{table} = load ptr, ptr @tapegrad_constants")

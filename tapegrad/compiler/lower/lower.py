@@ -17,18 +17,22 @@ from tapegrad.compiler.ir.loop_nest import MEMORY
 from tapegrad.compiler.llvm.elementary import declarations, definitions
 from tapegrad.compiler.llvm.ssa import literal
 from tapegrad.compiler.lower.emit_function import FunctionEmitter
+from tapegrad.compiler.lower.first_tier import (
+    ENTRY,
+    LONG_TO_COMPILE,
+    OF_OPERATION,
+    Counts,
+    compile_time,
+    counted,
+    counts,
+)
 from tapegrad.compiler.lower.module_functions import LOOPING, TABLES, Functions
 from tapegrad.compiler.lower.vector_code import REGISTER_BYTES
 from tapegrad.compiler.schedule.fusion import Schedule
 from tapegrad.compiler.schedule.speculative_products import ExactNest
 from tapegrad.compiler.schedule.step_ir import Call, RoutineCall, ScheduleState
 
-ENTRY = "tapegrad_program"
-PAYS = -1  # the number of the callback that says that compiling pays
 LONG = 20  # operations of nests from which on they are interpreted first
-# An interpreted program is compiled when it has run for a part of the time that this will take,
-# given by operation; in nanoseconds.
-COMPILE_TIME = 0.2 * 700_000
 STACK = 1 << 16  # bytes of scratch memory up to which the stack holds it
 PART = 200  # steps in one function
 
@@ -52,34 +56,11 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 {LOOP_HINTS}"""
 
 
-COUNTED = {
-    "@tapegrad_compiled = global ptr null",
-    "@tapegrad_calls = global i64 0",
-    "@tapegrad_scratch = global i64 0",
-}
-# How an interpreted program begins: it calls what it was compiled to, or counts its calls.
-PASSING_ON = f"""\
-%compiled = load atomic ptr, ptr @tapegrad_compiled acquire, align 8
-%is.compiled = icmp ne ptr %compiled, null
-br i1 %is.compiled, label %pass, label %count
-pass:
-%status = call i64 %compiled(ptr %in, ptr %out, ptr %given)
-ret i64 %status
-count:
-%calls = load i64, ptr @tapegrad_calls
-%left = sub i64 %calls, 1
-store i64 %left, ptr @tapegrad_calls
-%pays = icmp eq i64 %left, 0
-br i1 %pays, label %tell, label %interpreted
-tell:
-%program = load i64, ptr @tapegrad_number
-%told = call i64 @tapegrad_callback(i64 %program, i64 {PAYS}, ptr null, ptr null)
-br label %interpreted
-interpreted:""".splitlines()
-
-
 class Lowered(NamedTuple):
-    """A module, its callbacks into Python and its large constants."""
+    """A module, its callbacks into Python and its large constants.
+
+    A program that takes long to compile has `counts`: it may begin in its first tier.
+    """
 
     text: str
     ready: str  # a module of the nests that need none of LLVM's passes
@@ -89,21 +70,27 @@ class Lowered(NamedTuple):
     constants: list[np.ndarray]
     ahead: int  # so many of them, of the interpreter, stand in front of number 0
     scratch: int
-    calls_until_compiled: int = 0  # of a program whose nests are interpreted
+    interpreted: bool  # whether any of its nests are
+    counts: Counts | None
 
     @property
     def callbacks(self) -> tuple[str, ...]:
         """The operations that Python computes, whatever the values are."""
         return tuple([call.node.name for call in self.calls if isinstance(call, Call)])
 
+    def in_first_tier(self) -> Lowered:
+        """The same program as its first tier."""
+        return self._replace(text=counted(self.text), level=0)
+
 
 class Module(Functions):
     """Builds a module."""
 
-    def __init__(self, graph: Graph, fast: bool = False, interpreting: bool = False) -> None:
+    def __init__(self, graph: Graph, fast: bool = False, tiered: bool = False) -> None:
         super().__init__(fast)
         self.schedule = Schedule(graph)
-        self.interpreting = interpreting and self._length() >= LONG
+        self.tiered = tiered
+        self.interpreting = tiered and self._length() >= LONG
 
     def lower(self) -> Lowered:
         """All of it."""
@@ -113,7 +100,7 @@ class Module(Functions):
         self.looping = max(sizes, default=0) >= LOOPING
         self.registers_at = (schedule.scratch + 63) // 64 * 64
         running = self.running(schedule)
-        if self.interpreted_time:
+        if self.interpreted_code:
             schedule.scratch = self.registers_at + self.registers * REGISTER_BYTES
         self.texts.append(self._entry(running))
         preface = [PREFACE, ATTRIBUTES, *sorted(self.declared), *self._constants()]
@@ -124,13 +111,17 @@ class Module(Functions):
         text = "\n".join([*preface, *texts, definitions(self.used), declarations(self.outlined)])
         ready = self.ready.module()
         constants = [*reversed(self.interpreted_code), *schedule.constants]
-        calls = 0
-        if self.interpreted_time:
-            calls = 1 + int(COMPILE_TIME * self.interpreted / self.interpreted_time)
-        return Lowered(
+        found = Lowered(
             text, ready, level, self.calls, self.shared, constants, len(self.interpreted_code),
-            schedule.scratch, calls,
+            schedule.scratch, bool(self.interpreted_code), None,
         )  # fmt: skip
+        return found._replace(counts=self._counts(found)) if self.tiered else found
+
+    def _counts(self, found: Lowered) -> Counts | None:
+        """What a first tier counts, if there should be one."""
+        compiling = compile_time(found.text, found.level) + OF_OPERATION * self.interpreted
+        short = compiling < LONG_TO_COMPILE or self.time > compiling or found.callbacks
+        return None if short and not found.interpreted else counts(compiling, self.time)
 
     def _length(self) -> int:
         """The number of operations in nests that may be interpreted."""
@@ -182,13 +173,12 @@ class Module(Functions):
     def _entry(self, running: list[str]) -> str:
         scratch = self.schedule.scratch
         lines = [f"define i64 @{ENTRY}(ptr %in, ptr %out, ptr %given) #0 {{"]
-        first, size, room = "0", f"{scratch}", max(scratch, 1)
-        if self.interpreted_time:
+        size, room = f"{scratch}", max(scratch, 1)
+        if self.interpreted_code:
             # Programs that are interpreted from end to end differ in their constants alone: the
             # machine code of one is that of all.
-            self.declared |= COUNTED
-            lines += PASSING_ON
-            first, size, room = "interpreted", "%size", STACK
+            self.declared.add("@tapegrad_scratch = global i64 0")
+            size, room = "%size", STACK
         taking = f"i64 {size}, i64 64" if WINDOWS else f"i64 64, i64 {size}"
         if scratch <= STACK:
             lines.append(f"%scratch = alloca [{room} x i8], align 64")
@@ -198,14 +188,14 @@ class Module(Functions):
                 "%none = icmp eq ptr %given, null",
                 "br i1 %none, label %take, label %have",
                 "take:",
-                *(["%size = load i64, ptr @tapegrad_scratch"] if self.interpreted_time else ()),
+                *(["%size = load i64, ptr @tapegrad_scratch"] if self.interpreted_code else ()),
                 f"%taken = call ptr @{TAKE_ALIGNED}({taking})",
                 "%failed = icmp eq ptr %taken, null",
                 "br i1 %failed, label %full, label %have",
                 "full:",
                 "ret i64 -2",
                 "have:",
-                f"%scratch = phi ptr [ %given, %{first} ], [ %taken, %take ]",
+                "%scratch = phi ptr [ %given, %0 ], [ %taken, %take ]",
                 "br label %run",
             ]
         lines += running

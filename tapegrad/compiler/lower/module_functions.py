@@ -70,8 +70,8 @@ class Functions:
         self.registers_at = 0  # in scratch memory: where the interpreter's registers begin,
         self.registers = 0  # and how many there are
         self.interpreted_code: list[np.ndarray] = []  # for the interpreter, in front of constants
-        self.interpreted = 0  # operations of interpreted nests,
-        self.interpreted_time = 0.0  # and the nanoseconds that they take, roughly
+        self.interpreted = 0  # operations of interpreted nests
+        self.time = 0.0  # the nanoseconds that a first tier takes, roughly
 
     def level(self) -> int:
         """LLVM's optimisation level.

@@ -16,7 +16,8 @@ from tapegrad.compiler.codegen import gemm_fallback, kernel_calls, math_runtime,
 from tapegrad.compiler.codegen.threading import Shared, attempt
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.llvm import elementary, function_builder, scipy_calls
-from tapegrad.compiler.lower.lower import ENTRY, GIVE_ALIGNED, PAYS, TAKE_ALIGNED, Lowered
+from tapegrad.compiler.lower.first_tier import COUNTERS, ENTRY, NOW, PAYS, Counts
+from tapegrad.compiler.lower.lower import GIVE_ALIGNED, TAKE_ALIGNED, Lowered
 from tapegrad.compiler.schedule.speculative_products import ExactNest
 from tapegrad.compiler.schedule.step_ir import Call, RoutineCall
 from tapegrad.kernels import blas, build
@@ -26,7 +27,7 @@ from tapegrad.tape.shape_table import Shape
 _numbers = itertools.count(1)
 _calls: dict[int, list[Call | ExactNest | RoutineCall]] = {}
 _shared: dict[int, list[Shared]] = {}
-_when_it_pays: dict[int, Callable[[], None]] = {}
+_compilers: dict[int, Callable[[bool], None]] = {}  # of first tiers
 _raised = threading.local()
 GUARD, ERROR = 1 << 40, -1
 
@@ -38,8 +39,8 @@ CALLBACK = ctypes.CFUNCTYPE(
 def _computed(program: int, number: int, table: int, out: int) -> int:
     """Compute one operation by its NumPy forward, or rerun an exact nest."""
     try:
-        if number == PAYS:
-            _when_it_pays.pop(program)()
+        if number in (PAYS, NOW):
+            _compilers[program](number == NOW)
             return 0
         step = _calls[program][number]
         if isinstance(step, ExactNest):
@@ -109,32 +110,39 @@ class Linked:
         engine = self.engine[0]
         self.address = int(engine.get_function_address(ENTRY))
         self.number = next(_numbers)
-        self.compiled: Linked | None = None  # what an interpreted program calls from some time on
+        self.compiled: Linked | None = None  # what a first tier calls from some time on
         self.constants = lowered.constants
         _calls[self.number], _shared[self.number] = lowered.calls, lowered.shared
         table = (ctypes.c_void_p * max(len(self.constants), 1))()
         for k, value in enumerate(self.constants):
             table[k] = value.ctypes.data
         self.constants = [*self.constants, table]  # type: ignore[list-item]
-        ctypes.c_int64.from_address(
-            engine.get_global_value_address("tapegrad_number")
-        ).value = self.number
+        self.set("tapegrad_number", self.number)
         ctypes.c_void_p.from_address(
             engine.get_global_value_address("tapegrad_constants")
         ).value = ctypes.addressof(table) + ctypes.sizeof(ctypes.c_void_p) * lowered.ahead
 
-        if lowered.calls_until_compiled:
-            place = engine.get_global_value_address("tapegrad_scratch")
-            ctypes.c_int64.from_address(place).value = lowered.scratch
+        if lowered.interpreted:
+            self.set("tapegrad_scratch", lowered.scratch)
 
-    def when_it_pays(self, calls: int, work: Callable[[], None]) -> None:
-        """Do something at one of the next calls: an interpreted program is to be compiled."""
-        _when_it_pays[self.number] = work
-        place = self.engine[0].get_global_value_address("tapegrad_calls")
-        ctypes.c_int64.from_address(place).value = calls
+    def set(self, name: str, value: int) -> None:
+        """Give a variable of the module a value."""
+        place = self.engine[0].get_global_value_address(name)
+        ctypes.c_int64.from_address(place).value = value
+
+    def count(self, counts: Counts, compiler: Callable[[bool], None]) -> None:
+        """Have a first tier compiled when that pays; the compiler is told whether a call waits."""
+        _compilers[self.number] = compiler
+        for name, value in zip(COUNTERS, counts, strict=False):
+            self.set(f"tapegrad_{name}", value)
+
+    def pass_on(self, better: Linked) -> None:
+        """Have a first tier pass its calls on."""
+        self.compiled = better
+        self.set("tapegrad_compiled", better.address)
 
     def __del__(self) -> None:
-        for table in (_calls, _shared, _when_it_pays):
+        for table in (_calls, _shared, _compilers):
             table.pop(getattr(self, "number", -1), None)
 
 

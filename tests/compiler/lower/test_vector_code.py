@@ -91,7 +91,7 @@ def test_nests_in_a_row_are_one_call():
     f = tg.jit(lambda x: np.sum(np.sin(x) * x) + np.sum(np.exp(x), 0))
     graph = f.lower(np.ones(50)).graph
     with tier("interpreted"):
-        text = Module(graph, interpreting=True).lower().text
+        text = Module(graph, tiered=True).lower().text
     assert text.count("call void @tapegrad_interpret") == 1
 
 

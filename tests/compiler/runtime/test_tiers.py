@@ -1,4 +1,4 @@
-"""Long programs are interpreted first, and compiled when that pays."""
+"""Programs that take long to compile begin in a first tier, and are compiled when that pays."""
 
 import ctypes
 import gc
@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.compiler.lower import first_tier as tier
 from tapegrad.compiler.lower import lower
+from tapegrad.compiler.runtime import tiers
 from tapegrad.kernels import compile_ahead
 from tests.compiler.programs import random_chain
 
@@ -30,12 +32,16 @@ def first_tier(monkeypatch):
 @pytest.fixture
 def paying(monkeypatch):
     """Compiling pays at the first call."""
-    monkeypatch.setattr(lower, "COMPILE_TIME", 0.0)
+    monkeypatch.setattr(tier, "PART", 0.0)
 
 
 def program_of(jitted):
     ((specialization,),) = jitted._specializations.values()
     return specialization.program.kept
+
+
+def is_first_tier(jitted):
+    return program_of(jitted).engine[0].get_global_value_address("tapegrad_compiled") != 0
 
 
 def compiled(jitted):
@@ -56,9 +62,10 @@ def test_a_long_program_is_interpreted_until_compiling_pays(monkeypatch):
     wanted = tg.grad(f)(X)
     near(jitted(X), wanted)
     assert program_of(jitted).compiled is None
-    calls = lower.Module(jitted.lower(X).graph, interpreting=True).lower().calls_until_compiled
+    counts = lower.Module(jitted.lower(X).graph, tiered=True).lower().counts
+    calls = counts.pays // counts.cost
     assert calls > 10
-    for _ in range(calls):
+    for _ in range(1 + calls):
         jitted(X)
     compiled(jitted)
     near(jitted(X), wanted)
@@ -75,14 +82,14 @@ def test_programs_that_are_interpreted_share_their_machine_code(elements):
     for f in functions:
         jitted = tg.jit(tg.grad(f))
         near(jitted(x), tg.grad(f)(x))
-        texts.add(lower.Module(jitted.lower(x).graph, interpreting=True).lower().text)
+        texts.add(lower.Module(jitted.lower(x).graph, tiered=True).lower().text)
     assert len(texts) == 1
 
 
 def test_a_short_one_is_compiled_at_once(paying):
     jitted = tg.jit(lambda x: np.sin(x) * x)
     jitted(X)
-    assert not program_of(jitted).engine[0].get_global_value_address("tapegrad_calls")
+    assert not is_first_tier(jitted)
 
 
 def test_threads_go_on_while_the_tiers_change(paying):
@@ -151,15 +158,15 @@ def test_the_environment_switches_tiers_off(monkeypatch):
     monkeypatch.setenv("TAPEGRAD_TIERED", "0")
     jitted = tg.jit(random_chain(80))
     jitted(X)
-    assert not program_of(jitted).engine[0].get_global_value_address("tapegrad_calls")
+    assert not is_first_tier(jitted)
 
 
 CODE = """
 import numpy as np, time
 import tapegrad as tg
-from tapegrad.compiler.lower import lower
+from tapegrad.compiler.lower import first_tier
 from tests.compiler.programs import random_chain
-lower.COMPILE_TIME = 0.0
+first_tier.PART = 0.0
 x = np.linspace(0.1, 0.9, 40)
 f = tg.jit(random_chain(60))
 for _ in range(3):
@@ -187,3 +194,118 @@ def test_another_process_compiles_the_second_tier(paying, monkeypatch, tmp_path)
     compiled(jitted)
     near(jitted(X), f(X))
     assert any(tmp_path.glob("*.o"))
+
+
+# -- loops ----------------------------------------------------------------------------------------
+
+
+def steps(x):
+    """So many operations in a loop, and as many as the values decide in another one."""
+
+    def step(x, row):
+        for k in range(12):
+            x = x + 0.01 * np.tanh(x * (k + 1.0) + row) - 0.02 * np.sin(x)
+        return x, np.sum(x)
+
+    x, sums = tg.scan(step, x, np.linspace(0.0, 1.0, 40))
+    double = lambda x: np.where(x > 0.5, x * 1.5, x * 2.0)
+    return np.sum(tg.while_loop(lambda x: np.sum(x) < 100.0, double, x * x + 0.1)) + np.sum(sums)
+
+
+@pytest.fixture
+def long_to_compile(monkeypatch, tmp_path):
+    """Loops take long to compile, and are nowhere on disk."""
+    monkeypatch.setattr(lower, "LONG_TO_COMPILE", 0.0)
+    monkeypatch.setenv("TAPEGRAD_CACHE_DIR", str(tmp_path))
+
+
+def counting(monkeypatch, *counts):
+    monkeypatch.setattr(lower, "counts", lambda compiling, call: tier.Counts(*counts))
+
+
+POINTS = np.linspace(0.1, 0.4, 5)
+
+
+def test_loops_give_the_same_to_the_bit_in_both_tiers(long_to_compile, paying, monkeypatch):
+    gradient = tg.grad(steps)
+    jitted = tg.jit(gradient)
+    found = jitted(POINTS)
+    assert is_first_tier(jitted)
+    near(found, gradient(POINTS))
+    compiled(jitted)
+    assert np.array_equal(jitted(POINTS), found)
+    again = tg.jit(tg.grad(steps))
+    assert np.array_equal(again(POINTS), found)
+    assert not is_first_tier(again)  # its code is on disk
+
+
+@pytest.mark.parametrize("form", ["called", "in machine code"])
+def test_a_call_that_takes_long_is_given_up_and_compiled(form, long_to_compile, monkeypatch):
+    counting(monkeypatch, 1 << 60, 1, 20_000)
+    jitted = tg.jit(steps)
+    wanted = steps(POINTS)
+    if form == "called":
+        near(jitted(POINTS), wanted)
+    else:
+        near(numba.njit(lambda x: jitted(x))(POINTS), wanted)
+    made = [one.program.kept.compiled for many in jitted._specializations.values() for one in many]
+    assert any(made)
+    near(jitted(2.0 * POINTS), steps(2.0 * POINTS))
+
+
+def test_short_calls_are_not_given_up(long_to_compile, monkeypatch):
+    counting(monkeypatch, 1 << 60, 1, 1 << 40)
+    jitted = tg.jit(steps)
+    near(jitted(POINTS), steps(POINTS))
+    assert program_of(jitted).compiled is None
+
+
+def test_without_memory_to_compile_a_call_goes_on(long_to_compile, monkeypatch):
+    counting(monkeypatch, 1 << 60, 1, 20_000)
+    jitted = tg.jit(steps)
+
+    def none_left(*args, **kwargs):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        module = tiers.Module
+        patch.setattr(
+            tiers,
+            "Module",
+            lambda *a, tiered=False: module(*a, tiered=True) if tiered else none_left(),
+        )
+        for _ in range(2):
+            near(jitted(POINTS), steps(POINTS))
+    assert program_of(jitted).compiled is None
+
+
+def test_an_interruption_ends_a_call_that_waits(long_to_compile, monkeypatch):
+    counting(monkeypatch, 1 << 60, 1, 20_000)
+    jitted = tg.jit(steps)
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tiers, "_compile", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            jitted(POINTS)
+    near(jitted(POINTS), steps(POINTS))
+
+
+def test_threads_may_give_up_one_program_together(long_to_compile, monkeypatch):
+    counting(monkeypatch, 1 << 60, 1, 20_000)
+    jitted = tg.jit(steps)
+    wanted = steps(POINTS)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(jitted, [POINTS] * 16):
+            near(found, wanted)
+
+
+def test_what_calls_python_has_no_first_tier(long_to_compile):
+    def f(x):
+        return tg.scan(lambda x, _: (tg.pure_callback(np.sin, (5,), x), None), x, None, 20)[0]
+
+    jitted = tg.jit(f)
+    near(jitted(POINTS), f(POINTS))
+    assert not is_first_tier(jitted)
