@@ -22,5 +22,6 @@ class Mailbox(WordStruct):
     unused: Annotated[Any, 6]
 
 
-# States: nothing to do, a launch to do, a function of Python to call, nobody watches.
-IDLE, POSTED, CALLBACK, PARKED = range(4)
+# States: nothing to do, a launch to do, a function of Python to call, nobody watches, a launch that
+# has begun.
+IDLE, POSTED, CALLBACK, PARKED, BEGUN = range(5)

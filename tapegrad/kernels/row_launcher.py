@@ -2,10 +2,12 @@
 
 A waiting thread watches its mailbox for a while, `patience` times, since waking a thread that
 sleeps takes longer than many an operation; then it parks itself, and whoever posts must wake it.
+Who posts takes back what nobody has begun when its own part is done: where other programs have the
+processors, a thread may not come for milliseconds.
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.launch_abi import CALLBACK, IDLE, PARKED, POSTED, Launch, Mailbox
+from tapegrad.kernels.launch_abi import BEGUN, CALLBACK, IDLE, PARKED, POSTED, Launch, Mailbox
 from tapegrad.kernels.memory import address, call8, exchange, exchange_if, load, pause
 
 
@@ -40,8 +42,9 @@ def serve(mail_at, patience):
     while True:
         state = load(state_at)
         if state == POSTED:
-            call(address(Mailbox(mail_at).launch))
-            exchange(state_at, IDLE)
+            if exchange_if(state_at, POSTED, BEGUN) == POSTED:
+                call(address(Mailbox(mail_at).launch))
+                exchange(state_at, IDLE)
             waited = 0
         elif state == CALLBACK:
             return CALLBACK
@@ -60,17 +63,20 @@ def post(mail_at, state):
 
 
 def finish(launch_at, mail_at, count, patience):
-    """Launch, then wait for some mailboxes; how many threads are still at work."""
+    """Launch, also what nobody has begun, then wait; how many threads are still at work."""
     if launch_at:
         call(launch_at)
+    for k in range(count):
+        if exchange_if(address(Mailbox(mail_at)[k].state), POSTED, IDLE) == POSTED:
+            call(address(Mailbox(mail_at)[k].launch))
     busy = 0
     for k in range(count):
         at = address(Mailbox(mail_at)[k].state)
         state = load(at)
-        while (state == POSTED or state == CALLBACK) and patience > 0:
+        while (state == BEGUN or state == CALLBACK) and patience > 0:
             pause()
             patience -= 1
             state = load(at)
-        if state == POSTED or state == CALLBACK:
+        if state == BEGUN or state == CALLBACK:
             busy += 1
     return busy

@@ -2,7 +2,8 @@
 
 A thread watches its mailbox in compiled code without the GIL (`kernels/row_launcher.py`), and calls
 a kernel that is posted there at once.  When nothing came for about a millisecond it sleeps, and is
-woken by the next task.  There is one pool: whoever finds it busy does all of the work alone.
+woken by the next task.  Who posts a launch takes it back if nobody has begun it when its own part
+is done.  There is one pool: whoever finds it busy does all of the work alone.
 """
 
 from __future__ import annotations

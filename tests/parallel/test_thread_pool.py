@@ -43,6 +43,17 @@ def test_each_frame_is_called_once(parts, rest):
         np.testing.assert_allclose(out, X.sum(1), rtol=1e-12, atol=1e-12)
 
 
+def test_what_no_thread_begins_is_done_here(monkeypatch):
+    mail = np.zeros((2, thread_pool.Mailbox.SIZE), np.int64)
+    absent = [thread_pool.Helper(mail.ctypes.data + k * mail.strides[0]) for k in range(2)]
+    monkeypatch.setattr(thread_pool, "_helpers", absent)
+    monkeypatch.setattr(thread_pool, "_mail", mail)
+    monkeypatch.setattr(thread_pool, "_mail_at", mail.ctypes.data)
+    out = np.zeros(300)
+    thread_pool.call(frames([0, 1, 150, 300], out))
+    np.testing.assert_allclose(out, X.sum(1), rtol=1e-12, atol=1e-12)
+
+
 def test_functions_and_kernels_take_turns():
     for _ in range(20):
         seen, out = [], np.zeros(300)
