@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from operator import index
 from typing import Any, SupportsIndex
@@ -20,6 +21,8 @@ from tapegrad.functions.scans import cumprod
 from tapegrad.functions.shapes import expand, flip, narrow, reshape, transpose
 from tapegrad.ops import shape as s
 from tapegrad.ops import tiling as t
+from tapegrad.ops.borders import Border, border_of
+from tapegrad.ops.borders import border as border_row
 from tapegrad.ops.index import HOLE, select_rows
 from tapegrad.ops.index import index as select
 from tapegrad.tensor import Tensor, wrap
@@ -212,6 +215,7 @@ def _circled(at: np.ndarray, n: int) -> np.ndarray:
     return found
 
 
+MANY = 1 << 13  # elements from which on a border is one pass
 # Which of n elements stands at places on either side of them.
 BORDERS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "circular": _circled,
@@ -234,6 +238,7 @@ def _repeating(x: Tensor, edges: tuple[int, ...], mode: str, value: float | None
             f"`pad` in mode {mode!r} takes a pair for each dimension of signals, images or volumes "
             f"(batch, channels, *size), got {edges} for the shape {shape}"
         )
+    lines: dict[int, Line] = {}
     for k in range(dims):
         (before, after), d = edges[2 * k : 2 * k + 2], len(shape) - 1 - k
         n = shape[d]
@@ -245,8 +250,31 @@ def _repeating(x: Tensor, edges: tuple[int, ...], mode: str, value: float | None
                 f"{d}, shape {shape}"
             )
         if before or after:
-            x = index_select(x, d, wrap(BORDERS[mode](np.arange(-before, n + after), n)))
-    return x
+            lines[d] = _line(mode, n, before, after)
+    return bordered(x, lines) if lines else x
+
+
+Line = tuple[Tensor, Border | None]  # the places that a dimension is read at, and as a border
+
+
+@lru_cache(1 << 10)
+def _line(mode: str, n: int, before: int, after: int) -> Line:
+    places = BORDERS[mode](np.arange(-before, n + after), n)
+    border = border_of(places, max(before, 0), n, max(-before, 0), n - max(-after, 0))
+    return wrap(places), border
+
+
+def bordered(x: Tensor, lines: dict[int, Line]) -> Tensor:
+    """Borders along some dimensions, in one pass where there are many elements.
+
+    Small Tensors are selected from, as compiled sweeps do.
+    """
+    if x._a.size < MANY or any(border is None for _, border in lines.values()):
+        for d, (places, _) in lines.items():
+            x = index_select(x, d, places)
+        return x
+    borders = tuple(border for _, border in lines.values())
+    return run(border_row, (x,), {"dims": tuple(lines), "borders": borders})
 
 
 @method

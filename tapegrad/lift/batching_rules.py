@@ -144,7 +144,7 @@ def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
     ops.lu.ldl, ops.unchecked.inv_ex, ops.unchecked.cholesky_ex, ops.unchecked.cholesky_code,
     ops.unchecked.pivot_code, ops.unchecked.block_code, ops.scatter_reduce.beside_zero,
     ops.scatter_reduce.scatter_prod, ops.scatter_reduce.scatter_amax,
-    ops.scatter_reduce.scatter_amin,
+    ops.scatter_reduce.scatter_amin, ops.borders.border, ops.borders.fold_border,
 )  # fmt: skip
 def _by_parameters(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return run(op, tuple(spread_out(given, many, size)), _shifted(params, size))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from tapegrad.functions.indexing import getitem
 from tapegrad.functions.joining import cat, unbind
 from tapegrad.functions.rounding import round as round_
 from tapegrad.functions.shapes import broadcast_to, clone, flip, narrow, reshape, to
+from tapegrad.functions.tiling import Line, bordered
 from tapegrad.numpy_face.common import floating, handles, tensor
 from tapegrad.numpy_face.reductions import max_, mean_, min_
 from tapegrad.numpy_face.statistics import median_
+from tapegrad.ops.borders import border_of
 from tapegrad.tensor import Tensor, wrap
 
 REPEATING = ("edge", "reflect", "symmetric", "wrap")
@@ -45,6 +48,7 @@ def pad_(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
         odd = kind == "odd"
     if kwargs:
         raise TypeError(f"`np.pad` of a Tensor does not take {sorted(kwargs)} in mode {mode!r}")
+    lines: dict[int, Line] = {}
     for d, width in enumerate(widths):
         if not any(width):
             continue
@@ -52,8 +56,7 @@ def pad_(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
             x = _odd(x, d, width, mode)
             continue
         if mode in REPEATING:
-            places = np.pad(np.arange(x._a.shape[d]), width, mode=mode)  # type: ignore[call-overload]
-            x = getitem(x, (*[slice(None)] * d, places))
+            lines[d] = _line(mode, x._a.shape[d], *width)
             continue
         blocks = []
         for last, count in enumerate(width):
@@ -66,7 +69,15 @@ def pad_(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
             shape = (*x._a.shape[:d], count, *x._a.shape[d + 1 :])
             blocks.append(broadcast_to(to(block, dtype=x._a.dtype), shape))
         x = cat([blocks[0], x, blocks[1]], d)
+    if lines:
+        return bordered(x, lines)
     return x if np.any(widths) else clone(x)
+
+
+@lru_cache(1 << 10)
+def _line(mode: Any, n: int, before: int, after: int) -> Line:
+    places = np.pad(np.arange(n), (before, after), mode=mode)
+    return wrap(places), border_of(places, before, n, 0, n)
 
 
 def _odd(x: Tensor, d: int, width: list[int], mode: str) -> Tensor:

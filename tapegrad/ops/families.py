@@ -13,6 +13,7 @@ from tapegrad.ops import (
     alignments,
     banded,
     bessel,
+    borders,
     complex_parts,
     convolution,
     determinant,
@@ -50,10 +51,10 @@ from tapegrad.ops import (
 from tapegrad.ops.core import Op, by_code, table
 
 __all__ = [
-    "Op", "activations", "alignments", "banded", "bessel", "by_code", "complex_parts",
-    "convolution", "determinant", "einsum", "elementwise", "exponents", "factorizations", "fourier",
-    "fourier_forms", "incomplete", "index", "interpolation", "least_squares", "linalg", "logic",
-    "losses", "lu", "order", "orthogonal_polynomials", "pure_callback", "reduce", "scan",
+    "Op", "activations", "alignments", "banded", "bessel", "borders", "by_code", "complex_parts",
+    "convolution", "determinant", "einsum", "elementwise", "exponents", "factorizations",
+    "fourier", "fourier_forms", "incomplete", "index", "interpolation", "least_squares", "linalg",
+    "logic", "losses", "lu", "order", "orthogonal_polynomials", "pure_callback", "reduce", "scan",
     "scatter_reduce", "scipy_special", "shape", "solve", "sparse", "special", "strided",
     "sylvester", "table", "tiling", "unchecked", "windows",
 ]  # fmt: skip

@@ -361,18 +361,6 @@ for reverse in (False, True):
     row("decay", (4, 2), (4, 2), dim=0, reverse=reverse)
     row("decay", (0, 2), (0, 2), dim=0, reverse=reverse)
 row("decay", (70,), (70,), dim=0, reverse=True)
-row("repeat", (2, 3), reps=(1, 2))
-row("repeat", (2, 1), reps=(3, 2))
-row("repeat", (3,), reps=(0,))
-row("repeat", (), reps=())
-row("repeat", (0, 3), reps=(2, 1))
-row("roll", (5,), shifts=(2,), dims=(0,))
-row("roll", (2, 3), shifts=(-1, 4), dims=(0, 1))
-row("roll", (0, 3), shifts=(1,), dims=(0,))
-row("pad", (2, 3), widths=((1, 0), (0, 2)), value=0.0)
-row("pad", (3,), widths=((2, 1),), value=-1.5)
-row("pad", (), widths=(), value=1.0)
-row("pad", (0, 3), widths=((1, 1), (0, 0)), value=2.0)
 
 PRODUCTS = [
     [(2, 3), (3, 4)], [(3,), (3, 4)], [(2, 3), (3,)], [(3,), (3,)], [(1, 3), (3, 1)],
@@ -597,4 +585,5 @@ def laid_out(x: Any, how: str) -> Any:
     return x[..., ::-1].copy()[..., ::-1]
 
 
-from tests.conformance import called_samples  # noqa: E402, F401 - rows of what SciPy computes
+# Rows of what SciPy computes, and of repeats and borders.
+from tests.conformance import called_samples, tiling_samples  # noqa: E402, F401
