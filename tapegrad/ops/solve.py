@@ -120,11 +120,26 @@ def _triangular(a: Any, b: Any, *, upper: bool, unit: bool, strong: bool) -> Any
         if not out.size:
             return out
         aa, bb = np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, out.shape)
-        for at in np.ndindex(*batch):
-            out[at] = trsm(1.0, aa[at].T, bb[at].T, side=1, lower=upper, diag=unit).T
+        if math.prod(batch) > 2 * a.shape[-1]:
+            quietly(_by_rows, aa, bb, out, upper, unit)
+        else:
+            for at in np.ndindex(*batch):
+                out[at] = trsm(1.0, aa[at].T, bb[at].T, side=1, lower=upper, diag=unit).T
     if strong and not np.isfinite(out).all():
         return _substitute(a, b, upper, unit)
     return out
+
+
+def _by_rows(a: Any, b: Any, out: Any, upper: bool, unit: bool) -> None:
+    """Solve many small systems at once: a row of all of them after the other."""
+    n = b.shape[-2]
+    for i in range(n - 1, -1, -1) if upper else range(n):
+        first, last = (i + 1, n) if upper else (0, i)
+        left = b[..., i, :]
+        if first < last:
+            known = out[..., first:last, :]
+            left = left - np.matmul(a[..., i, None, first:last], known)[..., 0, :]
+        out[..., i, :] = left if unit else left / a[..., i, i, None]
 
 
 def _substitute(a: Any, b: Any, upper: bool, unit: bool) -> Any:

@@ -416,7 +416,8 @@ for shape in [(4, 2), (2, 3, 2), (3, 0)]:
     row("pinv", regular(*shape), atol=0.1, rtol=0.0)
     row("pinv", regular(*shape).mT, atol=0.0, rtol=1e-6)
 for a, b in [((3, 3), (3, 2)), ((2, 3, 3), (3, 1)), ((3, 3), (2, 3, 2)), ((2, 1, 2, 2), (3, 2, 1)),
-             ((0, 2, 2), (0, 2, 3)), ((2, 2), (2, 0)), ((0, 0), (0, 2))]:  # fmt: skip
+             ((0, 2, 2), (0, 2, 3)), ((2, 2), (2, 0)), ((0, 0), (0, 2)),
+             ((5, 2, 2), (2, 1))]:  # fmt: skip
     row("solve", regular(*a), b)
     for n, (upper, unit) in enumerate([(True, False), (False, False), (True, True), (False, True)]):
         row("solve_triangular", regular(*a), b, upper=upper, unit=unit, strong=n % 2 == 0)
