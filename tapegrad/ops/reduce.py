@@ -37,7 +37,7 @@ from tapegrad.ops.elementwise import pow as pow_
 from tapegrad.ops.index import at
 from tapegrad.ops.large import large
 from tapegrad.ops.logic import falsehood, truth
-from tapegrad.ops.scan import cumprod, kept_type, running_type
+from tapegrad.ops.scan import cumprod, running_type
 from tapegrad.ops.shape import cat, expand, flip, getitem, squeeze, to, unsqueeze
 from tapegrad.tape.shape_table import Shape
 
@@ -78,12 +78,17 @@ _largest: Any = np.maximum.reduce
 _smallest: Any = np.minimum.reduce
 
 
+def _kept_type(x: Any) -> Any:
+    """The type to add up and to multiply in: callers choose it, NumPy widens small integers."""
+    return x.dtype if x.dtype.kind in "biu" else None
+
+
 def _sum(x: Any, *, dim: Dims, keepdim: bool) -> Any:
-    return _total(x, axis=dim, keepdims=keepdim, dtype=kept_type(x))
+    return _total(x, axis=dim, keepdims=keepdim, dtype=_kept_type(x))
 
 
 def _prod(x: Any, *, dim: Dims, keepdim: bool) -> Any:
-    return _product(x, axis=dim, keepdims=keepdim, dtype=kept_type(x))
+    return _product(x, axis=dim, keepdims=keepdim, dtype=_kept_type(x))
 
 
 def _mean(x: Any, *, dim: Dims, keepdim: bool) -> Any:

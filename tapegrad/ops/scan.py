@@ -25,11 +25,6 @@ DOUBLE_OF = {
 }  # that running sums are added in
 
 
-def kept_type(x: Any) -> Any:
-    """The type to add up and to multiply in: callers choose it, NumPy widens small integers."""
-    return x.dtype if x.dtype.kind in "biu" else None
-
-
 def running_type(x: Any) -> Any:
     """That of running sums and products: double for single precision, as in PyTorch."""
     return DOUBLE_OF.get(x.dtype.char, x.dtype)
