@@ -12,16 +12,19 @@ class Launch(WordStruct):
     calls: int
     arguments: Annotated[Any, 8]
     steps: Annotated[Any, 8]  # by how much each argument moves
+    taken: Annotated[Any, 1]  # how many calls threads have taken
 
 
 class Mailbox(WordStruct):
     """What a thread of the pool watches; its state stands in a cache line of its own."""
 
     state: Annotated[Any, 8]
-    launch: Annotated[Any, Launch.SIZE]
-    unused: Annotated[Any, 6]
+    launches: int  # the address of what all threads do together
+    count: int
+    own: int  # the launch to begin with
+    unused: Annotated[Any, 5]
 
 
-# States: nothing to do, a launch to do, a function of Python to call, nobody watches, a launch that
-# has begun.
+# States: nothing to do, launches to do, a function of Python to call, nobody watches, launches that
+# the thread has begun.
 IDLE, POSTED, CALLBACK, PARKED, BEGUN = range(5)

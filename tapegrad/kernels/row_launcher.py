@@ -2,8 +2,8 @@
 
 A waiting thread watches its mailbox for a while, `patience` times, since waking a thread that
 sleeps takes longer than many an operation; then it parks itself, and whoever posts must wake it.
-Who posts takes back what nobody has begun when its own part is done: where other programs have the
-processors, a thread may not come for milliseconds.
+Each thread begins with calls of its own, and goes on with those of others that nobody has taken:
+where other programs have the processors, or a thread has to wake, it may come late.
 """
 
 from tapegrad.kernels.flags import typed
@@ -31,6 +31,38 @@ def call(launch_at):
     return 0
 
 
+@typed
+def share(launch_at):
+    """Call a kernel for each row that no other thread has taken."""
+    kernel, step = Launch(launch_at).kernel, Launch(launch_at).steps
+    given, calls = Launch(launch_at).arguments, Launch(launch_at).calls
+    taken = address(Launch(launch_at).taken)
+    k = load(taken)
+    while k < calls:
+        if exchange_if(taken, k, k + 1) == k:
+            call8(
+                kernel,
+                given[0] + k * step[0],
+                given[1] + k * step[1],
+                given[2] + k * step[2],
+                given[3] + k * step[3],
+                given[4] + k * step[4],
+                given[5] + k * step[5],
+                given[6] + k * step[6],
+                given[7] + k * step[7],
+            )
+        k = load(taken)
+    return 0
+
+
+@typed
+def share_all(launches_at, count, own):
+    """Do so much of some launches as others leave, beginning with one's own."""
+    for i in range(count):
+        share(launches_at + (own + i) % count * (8 * Launch.SIZE))
+    return 0
+
+
 def rows(launch_at):
     """Launch on this thread."""
     return call(launch_at)
@@ -43,7 +75,8 @@ def serve(mail_at, patience):
         state = load(state_at)
         if state == POSTED:
             if exchange_if(state_at, POSTED, BEGUN) == POSTED:
-                call(address(Mailbox(mail_at).launch))
+                mail = Mailbox(mail_at)
+                share_all(mail.launches, mail.count, mail.own)
                 exchange(state_at, IDLE)
             waited = 0
         elif state == CALLBACK:
@@ -62,13 +95,12 @@ def post(mail_at, state):
     return exchange(address(Mailbox(mail_at).state), state)
 
 
-def finish(launch_at, mail_at, count, patience):
-    """Launch, also what nobody has begun, then wait; how many threads are still at work."""
-    if launch_at:
-        call(launch_at)
+def finish(launches_at, launches, mail_at, count, patience):
+    """Launch, with some helpers, then wait for them; how many threads are still at work."""
+    if launches_at:
+        share_all(launches_at, launches, 0)
     for k in range(count):
-        if exchange_if(address(Mailbox(mail_at)[k].state), POSTED, IDLE) == POSTED:
-            call(address(Mailbox(mail_at)[k].launch))
+        exchange_if(address(Mailbox(mail_at)[k].state), POSTED, IDLE)  # it comes too late
     busy = 0
     for k in range(count):
         at = address(Mailbox(mail_at)[k].state)

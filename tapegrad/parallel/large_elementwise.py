@@ -20,6 +20,7 @@ from tapegrad.ops.large import COMPILED
 from tapegrad.parallel import thread_pool
 
 SPLIT = 1 << 16  # elements per thread from which splitting pays
+PIECES, BLOCK = 4, 1024  # calls of a thread for its part of a row, of whole blocks of elements
 INTO_FIRST = 16  # of a loop, beside which operands are one number: it writes over the first
 ROW = 16  # elements of a row from which a call for each pays, instead of one pass of NumPy's
 ROW_OF_PASSES = 6  # the same, instead of several passes
@@ -122,11 +123,8 @@ def launch(
         if steps is None or _threads == 1 or not divides(n, weight):
             kernel.call(n, *at, *_NOTHING[len(at) :])
             return
-        parts = [
-            launch_words(kernel, 1, stop - start, [a + start * s for a, s in zip(at, steps)], ())
-            for start, stop in pairwise(edges(n, weight))
-        ]
-        thread_pool.call(parts)
+        threads = len(edges(n, weight)) - 1
+        thread_pool.call(_pieces(kernel, n, at, steps, threads), threads)
     elif _threads == 1:
         call_rows(kernel, rows, n, at, row_steps)
     elif steps is not None and rows < _threads <= rows * n // SPLIT:
@@ -138,6 +136,24 @@ def launch(
             moved = [a + start * s for a, s in zip(at, row_steps)]
             parts.append(launch_words(kernel, stop - start, n, moved, row_steps))
         thread_pool.call(parts)
+
+
+def _pieces(kernel: Any, n: int, at: Steps, steps: Steps, threads: int) -> list[list[int]]:
+    """The launches of one row, in several calls for each thread: who comes late does fewer."""
+    pieces = PIECES * threads
+    size = n // pieces
+    size -= size % BLOCK if size > BLOCK else 0
+    moves = [size * s for s in steps]
+    count = n // size
+    found = []
+    for k in range(threads):
+        start, stop = count * k // threads, count * (k + 1) // threads
+        moved = [a + start * m for a, m in zip(at, moves)]
+        found.append(launch_words(kernel, stop - start, size, moved, moves))
+    if rest := n % size:
+        moved = [a + (n - rest) * s for a, s in zip(at, steps)]
+        found.append(launch_words(kernel, 1, rest, moved, ()))
+    return found
 
 
 def launch_words(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> list[int]:

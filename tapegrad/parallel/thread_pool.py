@@ -2,8 +2,8 @@
 
 A thread watches its mailbox in compiled code without the GIL (`kernels/row_launcher.py`), and calls
 a kernel that is posted there at once.  When nothing came for about a millisecond it sleeps, and is
-woken by the next task.  Who posts a launch takes it back if nobody has begun it when its own part
-is done.  There is one pool: whoever finds it busy does all of the work alone.
+woken by the next task.  Threads share the calls of kernels: who comes late finds that others have
+done its part.  There is one pool: whoever finds it busy does all of the work alone.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _hire(count: int) -> bool:
 
     try:
         serve, post = kernel_table.drive("serve", 2), kernel_table.drive("post", 2)
-        kernel_table.drive("finish", 4)
+        kernel_table.drive("finish", 5)
     except NotCompiled:
         return False
     while len(_helpers) < count:
@@ -97,16 +97,16 @@ def _serve(helper: Helper, serve: Any, post: Any, patience: int) -> None:
         post(helper.at, IDLE)
 
 
-def _together(count: int, state: int, launch: np.ndarray | None, work: Any = None) -> None:
-    """Post a task to helpers, launch a kernel or call a function, and wait for the helpers.
+def _together(count: int, state: int, launches: np.ndarray | None, work: Any = None) -> None:
+    """Post a task to helpers, launch kernels or call a function, and wait for the helpers.
 
     Nobody writes once this has returned, and all is done even if an interruption comes: it is
     raised in the end.
     """
     from tapegrad.kernels.codegen import kernel_table
 
-    post, finish = kernel_table.drive("post", 2), kernel_table.drive("finish", 4)
-    at = 0 if launch is None else launch.ctypes.data
+    post, finish = kernel_table.drive("post", 2), kernel_table.drive("finish", 5)
+    at, many = (0, 0) if launches is None else (launches.ctypes.data, len(launches))
     waiting, posted = _helpers[:count], []
     interrupted: BaseException | None = None
     while True:
@@ -120,10 +120,7 @@ def _together(count: int, state: int, launch: np.ndarray | None, work: Any = Non
             if work is not None:
                 own, work = work, None
                 own()
-            while True:
-                here, at = at, 0  # which must not be done twice, either
-                if not finish(here, _mail_at, count, PATIENCE):
-                    break
+            while finish(at, many, _mail_at, count, PATIENCE):
                 time.sleep(1e-5)  # something else has the processor that a helper needs
             break
         except BaseException as problem:
@@ -149,9 +146,9 @@ def call_here(launch: Sequence[int]) -> None:
     _rows(ctypes.addressof(words))
 
 
-def call(launches: Sequence[Sequence[int]]) -> None:
-    """Launch kernels, each on a thread of its own."""
-    count = len(launches) - 1
+def call(launches: Sequence[Sequence[int]], threads: int = MOST) -> None:
+    """Launch kernels on so many threads, at most one for each, which share all calls of them."""
+    count = min(len(launches), threads) - 1
     if not 0 < count <= MOST or not _busy.acquire(blocking=False):
         for launch in launches:
             call_here(launch)
@@ -162,7 +159,9 @@ def call(launches: Sequence[Sequence[int]]) -> None:
             for launch in launches:
                 call_here(launch)
             return
-        _mail[:count, Mailbox.launch : Mailbox.launch + Launch.SIZE] = words[1:]
+        _mail[:count, Mailbox.launches] = words.ctypes.data
+        _mail[:count, Mailbox.count] = len(words)
+        _mail[:count, Mailbox.own] = range(1, count + 1)
         _together(count, POSTED, words)
     finally:
         _busy.release()

@@ -16,6 +16,7 @@ import numpy as np
 from tapegrad.base.compile_stages import NotCompiled
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, collapsed
+from tapegrad.kernels.launch_abi import Launch
 from tapegrad.ops.core import table as ops
 from tapegrad.parallel import large_elementwise, thread_pool
 
@@ -140,7 +141,7 @@ def divide(nest: Shared, function: int, table: int) -> bool:
         size = _reach(place) * place.buffer.dtype.itemsize
         own.insert(0, np.ndarray(_reach(place), place.buffer.dtype, _memory(given[k], size)))
     edges = [nest.extent * i // parts for i in range(parts + 1)]
-    none = [0] * 13
+    none = [0] * (Launch.SIZE - 5)
     thread_pool.call([
         [function, 1, int(pointers[i].ctypes.data), edges[i], edges[i + 1], *none]
         for i in range(parts)
