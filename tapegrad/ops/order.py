@@ -87,6 +87,11 @@ def _topk(line: Any, *, k: int, largest: bool) -> Any:
     n = line.shape[-1]
     if not 0 < k < n or n <= SHORT:
         return _argsort(line, dim=line.ndim - 1, descending=largest)[..., :k]
+    if line.size == n and (some := _candidates(line.ravel(), k, largest)) is not None:
+        inner = _topk(line.ravel()[some], k=k, largest=largest)
+        return some[inner].reshape(*line.shape[:-1], k)
+    if k <= ONE_BY_ONE and (found := _one_by_one(line, k, largest)) is not None:
+        return found
     last = n - k if largest else k - 1
     value = np.partition(line, last, axis=-1)[..., last : last + 1]
     less = _less(line, value)
@@ -97,6 +102,46 @@ def _topk(line: Any, *, k: int, largest: bool) -> Any:
     places = np.nonzero(chosen)[-1].reshape(*line.shape[:-1], k)
     inner = _argsort(np.take_along_axis(line, places, -1), dim=line.ndim - 1, descending=largest)
     return np.take_along_axis(places, inner, -1)
+
+
+BLOCK = 512  # elements, of whose best ones the k best are a bound
+
+
+def _candidates(line: Any, k: int, largest: bool) -> Any:
+    """The places of what may be among the k best: no worse than the k-th best of those of blocks.
+
+    None: there are too few blocks, NaN, or too many candidates for this to pay.
+    """
+    count = len(line) // BLOCK
+    if count < 4 * k or line.dtype.kind not in "fiu":
+        return None
+    better = np.maximum if largest else np.minimum
+    best = better.reduce(line[: count * BLOCK].reshape(count, BLOCK), axis=1)
+    if (best != best).any() or (line[count * BLOCK :] != line[count * BLOCK :]).any():
+        return None
+    last = count - k if largest else k - 1
+    bound = np.partition(best, last)[last]
+    found = np.flatnonzero(line >= bound if largest else line <= bound)
+    return found if len(found) <= len(line) // 4 else None
+
+
+ONE_BY_ONE = 16  # elements that are looked for one after the other
+
+
+def _one_by_one(line: Any, k: int, largest: bool) -> Any:
+    """The places of the k best: a pass for each; None where infinity or NaN is among them."""
+    if line.dtype.kind != "f":
+        return None
+    left, worst = line.copy(), -np.inf if largest else np.inf
+    found = np.empty((*line.shape[:-1], k), np.int64)
+    for i in range(k):
+        best = (left.argmax if largest else left.argmin)(-1, keepdims=True)
+        value = np.take_along_axis(left, best, -1)
+        if not np.isfinite(value).all():
+            return None
+        found[..., i : i + 1] = best
+        np.put_along_axis(left, best, worst, -1)
+    return found
 
 
 def _middle(line: Any, *, ignore_nan: bool) -> Any:
@@ -149,6 +194,10 @@ def _argcummax(x: Any, *, dim: int, largest: bool) -> Any:
     """Where the largest element so far stands, the last of several, or the smallest; NaN is it."""
     best = (np.maximum if largest else np.minimum).accumulate(x, axis=dim)
     hit = (x == best) | (x != x)
+    n = x.shape[dim]
+    if dim == x.ndim - 1 and n:  # each row begins with one, which is repeated until the next
+        places = np.flatnonzero(hit)
+        return np.repeat(places % n, np.diff(places, append=x.size)).reshape(x.shape)
     shape = [1] * x.ndim
     shape[dim] = -1
     places = np.arange(x.shape[dim]).reshape(shape)

@@ -9,6 +9,7 @@ and a standard deviation have the derivative 0 at 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -71,11 +72,26 @@ def share(spec: Any, dim: Dims) -> float:
     return 1.0 / (count(spec, dim) or math.nan)
 
 
-# NumPy's stubs know `keepdims` only as a literal.
-_total: Any = np.add.reduce
-_product: Any = np.multiply.reduce
-_largest: Any = np.maximum.reduce
-_smallest: Any = np.minimum.reduce
+FEW, MANY = 8, 2048  # columns that are combined one after the other, of so many elements
+
+
+def _by(ufunc: np.ufunc) -> Callable[..., Any]:
+    """The reduction of a ufunc, which takes few columns of many rows one after the other."""
+
+    def reduced(x: Any, *, axis: Any, keepdims: bool = False, **options: Any) -> Any:
+        columns = x.shape[-1] if x.size >= MANY and axis == (x.ndim - 1,) else 0
+        if not 1 < columns <= FEW or x.dtype.kind not in "fc":
+            return ufunc.reduce(x, axis=axis, keepdims=keepdims, **options)
+        found = ufunc(x[..., 0], x[..., 1])
+        for k in range(2, columns):
+            ufunc(found, x[..., k], out=found)
+        return found[..., None] if keepdims else found
+
+    return reduced
+
+
+_total, _product = _by(np.add), _by(np.multiply)
+_largest, _smallest = _by(np.maximum), _by(np.minimum)
 
 
 def _kept_type(x: Any) -> Any:
@@ -211,12 +227,23 @@ def _prod_vjp(g: Any, x: Any, x_spec: Any, dim: Dims, keepdim: bool) -> Any:
 
 def _others_prod(x: Any, *, dim: int) -> Any:
     moved = np.moveaxis(x, dim, 0)
+    if len(moved) >= MANY and (rest := _quotients(moved)) is not None:
+        return np.ascontiguousarray(np.moveaxis(rest, 0, dim))
     left = np.ones_like(moved)
     right = np.ones_like(moved)
     np.multiply.accumulate(moved[:-1], axis=0, out=left[1:]) if len(moved) > 1 else None
     if len(moved) > 1:
         right[:-1] = np.multiply.accumulate(moved[:0:-1], axis=0)[::-1]
     return np.ascontiguousarray(np.moveaxis(left * right, 0, dim))
+
+
+def _quotients(x: Any) -> Any:
+    """The products of the others by dividing that of all; None where it has left the numbers."""
+    whole = np.multiply.reduce(x, axis=0)
+    size, limits = np.abs(whole), np.finfo(x.dtype)
+    if not ((size > limits.tiny / limits.eps) & (size < np.inf)).all():
+        return None
+    return whole / x
 
 
 def _pair_prod(g: Any, x: Any, *, dim: int) -> Any:

@@ -86,12 +86,10 @@ def _scattered_by(
     index = np.ascontiguousarray(index)
     if not _along(out, index, dim):
         return None
-    if source is not None and (
-        source.shape[:-1] != index.shape[:-1]
-        or source.dtype != out.dtype
-        or not source.flags.c_contiguous
-    ):
-        return None
+    if source is not None:
+        if source.shape[:-1] != index.shape[:-1] or source.dtype != out.dtype:
+            return None
+        source = np.ascontiguousarray(source)  # an adjoint may be one number, expanded
     n, m, size = index.shape[-1], out.shape[-1], out.itemsize
     flag = np.zeros(1, np.int64)
     at = [address(index), address(out), 0 if x is None else address(x), m, address(flag)]
@@ -147,6 +145,7 @@ def scattered(g: Array, index: Array, *, dim: int) -> Any:
 
 def ungather(g: Array, index: Array, *, shape: tuple[int, ...], dim: int) -> Any:
     """Elements of each row added to places in rows of zeros."""
+    g = np.ascontiguousarray(g)
     if not known(g, SLOW_IN_NUMPY) or not shape:
         return None
     if (rows := _rows(index, shape, dim)) is not None:
@@ -173,6 +172,7 @@ def index(x: Array, *others: Array, plan: Any) -> Any:
 
 def _add_rows(out: Array, index: Array, src: Array, dim: int) -> Any:
     """Add rows to those that an index names, in each block of all that is before `dim`."""
+    src = np.ascontiguousarray(src)
     if out.ndim < 2 or index.ndim != 1 or not (known(src) and out.flags.c_contiguous):
         return None
     before, size, behind = out.shape[:dim], out.shape[dim], out.shape[dim + 1 :]
@@ -208,11 +208,13 @@ def masked_fill(x: Array, mask: Array, value: Array) -> Any:
 
 def unselect(g: Array, index: Array, *, shape: tuple[int, ...], dim: int) -> Any:
     """Rows added to rows of zeros."""
+    g = np.ascontiguousarray(g)
     return _add_rows(np.zeros(shape, g.dtype), index, g, dim) if known(g) else None
 
 
 def unindex(g: Array, *others: Array, shape: tuple[int, ...], plan: Any) -> Any:
     """Rows added to rows of zeros, for an index that names rows."""
+    g = np.ascontiguousarray(g)
     dim = only_dimension(plan, len(shape)) if known(g) else None
     if dim is None or others[0].dtype.char not in "lq":
         return None
