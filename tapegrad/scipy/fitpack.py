@@ -17,10 +17,10 @@ from tapegrad.numpy_face.common import floating, tensor
 from tapegrad.scipy.either import among, for_tensors, theirs
 from tapegrad.scipy.piecewise_polynomials import BSpline, make_interp_spline
 
-_own = for_tensors("scipy.interpolate")
+_own = for_tensors("scipy.interpolate", "tck")
 
 
-@_own
+@for_tensors("scipy.interpolate")
 def splrep(
     x: Any, y: Any, w: Any = None, xb: Any = None, xe: Any = None, k: int = 3, task: int = 0,
     s: Any = None, t: Any = None, full_output: int = 0, per: int = 0, quiet: int = 1,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_face.common import tensor
-from tapegrad.scipy.either import among, theirs
+from tapegrad.scipy.either import among, stack_lists, theirs
 from tapegrad.scipy.implicit_functions import Equation, Function, numbers
 from tapegrad.scipy.root_searches import minimum
 from tapegrad.transforms.jacobians import jacobian
@@ -102,7 +102,7 @@ def minimize(
     """
     pair = not callable(jac) and jac is True
     cost: Function = (lambda x, *args: fun(x, *args)[0]) if pair else fun
-    equation = Equation("minimize", fun, args, x0, pair)
+    equation = Equation("minimize", fun, args, stack_lists(x0), pair)
     start = np.atleast_1d(equation.start)
     if not equation.known(start):
         _refused("minimize", bounds is not None, "bounds under `vmap` and `jit`")
@@ -147,7 +147,7 @@ def least_squares(
     def cost(x: Any, *args: Any) -> Any:
         return 0.5 * f_scale**2 * np.sum(rho((tensor(residual(x, *args)) / f_scale) ** 2))
 
-    equation = Equation("least_squares", residual, args, x0)
+    equation = Equation("least_squares", residual, args, stack_lists(x0))
     start = np.atleast_1d(equation.start)
     known = equation.known(start)
     if known:
@@ -206,7 +206,7 @@ def curve_fit(
         tensor(v) if among(v) else np.asarray(v, float) if isinstance(v, (list, tuple)) else v
         for v in (xdata, ydata, sigma)
     ]
-    equation = Equation("curve_fit", residual, tuple(data), p0)
+    equation = Equation("curve_fit", residual, tuple(data), stack_lists(p0))
 
     def of_parameters(f: Any) -> Any:
         """A function for SciPy, which may have left out some data."""

@@ -21,6 +21,7 @@ from tapegrad.numpy_face.common import floating as _floating
 from tapegrad.numpy_face.common import tensor as _tensor
 from tapegrad.scipy.either import among as _among
 from tapegrad.scipy.either import for_tensors as _for_tensors
+from tapegrad.scipy.either import stack_lists as _stack_lists
 from tapegrad.scipy.either import theirs as _theirs
 from tapegrad.scipy.initial_values import Problem as _Problem
 from tapegrad.scipy.initial_values import is_recorded as _is_recorded
@@ -153,7 +154,8 @@ def odeint(
         whole = lambda time, y: func(time, y, *given)
     else:
         whole = lambda time, y: func(y, time, *given)
-    start = y0 if _np.ndim(y0) else _np.atleast_1d(y0)
+    start = _stack_lists(y0)
+    start = start if _np.ndim(start) else _np.atleast_1d(start)
     if not _is_recorded(whole, t[0], start, t, given):
         return _theirs("scipy.integrate", "odeint")(
             func, y0, t, args, tfirst=tfirst, rtol=rtol, atol=atol, h0=h0, hmax=hmax, **options

@@ -24,6 +24,7 @@ from tapegrad.numpy_face.mapped import varies as _varies
 from tapegrad.numpy_face.order import searchsorted_ as _searchsorted
 from tapegrad.scipy.either import among as _among
 from tapegrad.scipy.either import for_tensors as _for_tensors
+from tapegrad.scipy.either import stack_lists as _stack_lists
 from tapegrad.scipy.either import theirs as _theirs
 from tapegrad.scipy.fitpack import InterpolatedUnivariateSpline, splev, splint, splrep
 from tapegrad.scipy.line_interpolation import interp1d
@@ -67,7 +68,8 @@ class RegularGridInterpolator:
         if method not in ("linear", "nearest"):
             raise TypeError(f"`{name}` for Tensors is 'linear' or 'nearest', got {method!r}")
         self.grid = tuple(_np.asarray(p, float) for p in points)
-        self.values, self.bounds_error, self.fill_value = values, bounds_error, fill_value
+        self.values = values = _stack_lists(values)
+        self.bounds_error, self.fill_value = bounds_error, fill_value
         self.method = method
         shape = tuple(p.size for p in self.grid)
         rising = all((_np.diff(p) > 0).all() for p in self.grid)
@@ -122,7 +124,7 @@ class RegularGridInterpolator:
         return found if other is None else _ar.where(_reshape(outside, shape), other, found)
 
 
-@_for_tensors("scipy.interpolate")
+@_for_tensors("scipy.interpolate", "points", "xi")
 def interpn(
     points: _Sequence[_Any], values: _Any, xi: _Any, method: str = "linear",
     bounds_error: bool = True, fill_value: _Any = _np.nan,

@@ -263,7 +263,7 @@ def cho_factor(
     return cholesky(a, lower=lower), lower
 
 
-@_own
+@_for_tensors("scipy.linalg", "c_and_lower")
 def cho_solve(
     c_and_lower: tuple[_Any, bool], b: _Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Tensor:
@@ -309,7 +309,7 @@ def lu_factor(
     return both, pivots - 1
 
 
-@_own
+@_for_tensors("scipy.linalg", "lu_and_piv")
 def lu_solve(
     lu_and_piv: tuple[_Any, _Any], b: _Any, trans: int = 0, overwrite_b: bool = False,
     check_finite: bool = True,

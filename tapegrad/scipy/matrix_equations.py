@@ -52,6 +52,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     return run(sylvester, (x, y, right), {})
 
 
+@for_tensors("scipy.linalg")
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     """The solution x of ``a x + x a^H = q``.
 
@@ -63,6 +64,7 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     return solve_sylvester(a, np.conj(np.transpose(a)), q)
 
 
+@for_tensors("scipy.linalg")
 def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
     """The solution x of ``a x a^H - x + q = 0``.
 
@@ -190,6 +192,7 @@ def solve_banded(
     return run(squeeze, (found,), {"dims": (found._a.ndim - 1,)}) if vector else found
 
 
+@for_tensors("scipy.linalg")
 def solveh_banded(
     ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, lower: bool = False,
     check_finite: bool = True,

@@ -20,7 +20,7 @@ from tapegrad.functions.indexing import getitem
 from tapegrad.functions.shapes import movedim, reshape
 from tapegrad.numpy_face.common import floating, tensor
 from tapegrad.numpy_face.order import searchsorted_
-from tapegrad.scipy.either import among, theirs
+from tapegrad.scipy.either import among, stack_lists, theirs
 from tapegrad.tensor import Tensor
 
 
@@ -38,7 +38,7 @@ class PPoly:
     def __init__(self, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
         self.x = points(x, type(self).__name__)
         self.extrapolate = True if extrapolate is None else extrapolate
-        self.axis = axis
+        self.axis, c = axis, stack_lists(c)
         self.c = np.moveaxis(c, (axis, axis + 1), (0, 1)) if axis else c
 
     def _like(self, c: Any, extrapolate: Any) -> PPoly:
@@ -164,7 +164,7 @@ class CubicSpline(PPoly):
         extrapolate: Any = None,
     ) -> None:  # fmt: skip
         spline = theirs("scipy.interpolate", "CubicSpline")
-        self.x = points(x, "CubicSpline")
+        self.x, y = points(x, "CubicSpline"), stack_lists(y)
         self.axis = one_dim(axis, np.ndim(y), "scipy.interpolate.CubicSpline")
         periodic = isinstance(bc_type, str) and bc_type == "periodic"
         usual = "periodic" if periodic else True
@@ -196,7 +196,7 @@ class CubicHermiteSpline(PPoly):
 
     def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> None:
         name = type(self).__name__
-        self.x = points(x, name)
+        self.x, y, dydx = points(x, name), stack_lists(y), stack_lists(dydx)
         self.axis = one_dim(axis, np.ndim(y), f"scipy.interpolate.{name}")
         self.extrapolate = True if extrapolate is None else extrapolate
         if among((y, dydx)):
@@ -219,7 +219,7 @@ class _Sloped(CubicHermiteSpline):
     def _begin(self, x: Any, y: Any, axis: int, extrapolate: Any, how: dict[str, Any]) -> Any:
         """The values, if they are a Tensor, the points along their first axis."""
         name = type(self).__name__
-        self.x = points(x, name)
+        self.x, y = points(x, name), stack_lists(y)
         self.axis = one_dim(axis, np.ndim(y), f"scipy.interpolate.{name}")
         self.extrapolate = extrapolate
         if not among(y):
@@ -312,6 +312,7 @@ class BSpline:
 
     def __init__(self, t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> None:
         self.t, self.k, self.extrapolate = points(t, "BSpline"), k, extrapolate
+        c = stack_lists(c)
         self.axis = one_dim(axis, np.ndim(c), "scipy.interpolate.BSpline")
         self.c: Any = floating(tensor(c)) if among(c) else np.asarray(c)
         n = self.t.size - k - 1

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.scipy.either import among, theirs
+from tapegrad.scipy.either import for_tensors, theirs
 from tapegrad.scipy.matrix_equations import scipy_call, solve_sylvester
 from tapegrad.transforms.primitives import defjvp, defvjp, primitive
 
@@ -47,6 +47,7 @@ defjvp(
 )
 
 
+@for_tensors("scipy.linalg")
 def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
     """Factors of a matrix: one with orthonormal columns (or rows), and one that is symmetric.
 
@@ -59,9 +60,6 @@ def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
     """
     if side not in ("right", "left"):
         raise ValueError(f"`scipy.linalg.polar`: side is 'right' or 'left', got {side!r}")
-    if not among((a,)):
-        found: tuple[Any, Any] = theirs("scipy.linalg", "polar")(a, side)
-        return found
     if np.iscomplexobj(a):
         raise NotImplementedError("`scipy.linalg.polar` of Tensors takes real matrices")
     rows, columns = np.shape(a)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_face.common import floating, tensor
-from tapegrad.scipy.either import among, theirs
+from tapegrad.scipy.either import among, stack_lists, theirs
 from tapegrad.transforms.custom import stop_gradient
 
 # By its name: a function of the squared distance and its root, whether epsilon may be left out, and
@@ -47,6 +47,7 @@ class RBFInterpolator:
         self, y: Any, d: Any, neighbors: Any = None, smoothing: Any = 0.0,
         kernel: str = "thin_plate_spline", epsilon: Any = None, degree: int | None = None,
     ) -> None:  # fmt: skip
+        y, d, smoothing = map(stack_lists, (y, d, smoothing))
         self._given = (y, d, neighbors, smoothing, kernel, epsilon, degree)
         self._own: Any = None
         self.y: Any = None

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.scipy.either import among, theirs
+from tapegrad.scipy.either import for_tensors, theirs
 from tapegrad.scipy.matrix_equations import scipy_call, solve_discrete_lyapunov, solve_sylvester
 from tapegrad.transforms.primitives import defjvp, defvjp, primitive
 
@@ -103,6 +103,7 @@ def _plain(name: str, e: Any, s: Any) -> None:
         raise TypeError(f"`scipy.linalg.{name}` of Tensors has no `e` and no `s`")
 
 
+@for_tensors("scipy.linalg")
 def solve_continuous_are(
     a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: bool = True
 ) -> Any:
@@ -114,12 +115,11 @@ def solve_continuous_are(
     >>> solve_continuous_are(0 * one, one, 4 * one, one)
     array([[2.]])
     """
-    if not among((a, b, q, r)):
-        return theirs("scipy.linalg", "solve_continuous_are")(a, b, q, r, e, s, balanced)
     _plain("solve_continuous_are", e, s)
     return _continuous(a, b, q, r)
 
 
+@for_tensors("scipy.linalg")
 def solve_discrete_are(
     a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: bool = True
 ) -> Any:
@@ -131,7 +131,5 @@ def solve_discrete_are(
     >>> solve_discrete_are(one, one, one, 2 * one).round(6)
     array([[2.]])
     """
-    if not among((a, b, q, r)):
-        return theirs("scipy.linalg", "solve_discrete_are")(a, b, q, r, e, s, balanced)
     _plain("solve_discrete_are", e, s)
     return _discrete(a, b, q, r)

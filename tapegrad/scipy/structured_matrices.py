@@ -90,7 +90,7 @@ def _given(c_or_cr: Any) -> Tensor:
     return toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr)
 
 
-@_own
+@for_tensors("scipy.linalg", "c_or_cr")
 def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Tensor:
     """The solution of a system with a Toeplitz matrix, which is formed.
 
@@ -102,7 +102,7 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Tensor:
     return found
 
 
-@_own
+@for_tensors("scipy.linalg", "c_or_cr")
 def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False, workers: Any = None) -> Any:
     """The product of a Toeplitz matrix, which is formed.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import greater, greater_equal, less, less_equal
 
-from tapegrad.numpy_face.common import tensor
+from tapegrad.numpy_face.common import operand, tensor
 from tapegrad.scipy.either import among, theirs
 from tapegrad.scipy.stats.sampling import probabilities
 from tapegrad.tensor import Tensor
@@ -99,7 +99,7 @@ class Distribution(Family):
             return self._summary(name, *args, **kwargs)
         x, *args = args  # type: ignore[assignment]
         shapes, loc, scale = self._parameters(name, args, kwargs)
-        found = COMPUTED[name](self, _source(name, self.functions), x, shapes, loc, scale)
+        found = COMPUTED[name](self, _source(name, self.functions), operand(x), shapes, loc, scale)
         return where_all([scale > 0, *self.valid(*shapes)], found)
 
     def _summary(self, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -119,12 +119,12 @@ class Distribution(Family):
         call = f"`scipy.stats.{self.name}.{name}`"
         if len(args) > len(order):
             raise TypeError(f"{call} takes {', '.join(order)} after the value, got {len(args)}")
-        values = {"loc": 0.0, "scale": 1.0, **dict(zip(order, args, strict=False))}
+        values = {"loc": 0.0, "scale": 1.0, **dict(zip(order, map(operand, args), strict=False))}
         for key, value in named.items():
             if key not in order or key in order[: len(args)]:
                 known = "twice" if key in order else f"which it does not take ({', '.join(order)})"
                 raise TypeError(f"{call} was given {key}, {known}")
-            values[key] = value
+            values[key] = operand(value)
         missing = [shape for shape in self.shapes if shape not in values]
         if missing:
             raise TypeError(f"{call} needs {', '.join(missing)}")

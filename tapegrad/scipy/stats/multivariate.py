@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.numpy_face.common import operand
 from tapegrad.scipy import special
 from tapegrad.scipy.either import theirs
 from tapegrad.scipy.stats.continuous import gamma
@@ -33,7 +34,8 @@ class Multivariate(Family):
         self.functions = functions
 
     def _of_tensors(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        return self.functions[name](*args, **kwargs)
+        named = {key: operand(value) for key, value in kwargs.items()}
+        return self.functions[name](*map(operand, args), **named)
 
 
 def _exponential(log: Function) -> Function:
@@ -97,7 +99,6 @@ def _dirichlet_rvs(alpha: Any, size: Any = 1, random_state: Any = None) -> Any:
 
 
 def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
-    x, n = (np.asarray(k) if isinstance(k, (list, tuple)) else k for k in (x, n))
     terms = special.xlogy(x, p) - special.gammaln(x + 1.0)
     found = special.gammaln(n + 1.0) + np.sum(terms, axis=-1)
     return np.where(np.sum(x, axis=-1) == n, found, -np.inf)
