@@ -126,7 +126,6 @@ NAMES_THAT_WENT = {
 # is true of an operation stands in its row; this list is never to have more than three entries.
 NAMES_OF_OPERATIONS: dict[tuple[str, str], str] = {
     ("compiler/llvm/ssa.py", "LIBM"): "functions of the C library",
-    ("numpy_face/ufuncs.py", "SPECIAL"): "SciPy's functions that are no row's forward",
     ("scipy/stats/distribution.py", "SUMMARIES"): "what describes a distribution, no sample",
 }
 

@@ -35,23 +35,8 @@ NEAREST: dict[str, str] = {
     "np.take": "`tapegrad.tensor(array)[index]`",
     "np.vectorize": "the function itself, on the whole Tensor, or `tapegrad.vmap` of it",
     "np.frompyfunc": "the Python function itself, on the whole Tensor, or `tapegrad.vmap` of it",
-    "scipy.special.factorial": "`scipy.special.gamma(t + 1)`",
-    "scipy.special.comb": "`scipy.special.binom(n, k)`",
-    "scipy.special.huber": "`np.where(np.abs(r) <= d, r**2 / 2, d * (np.abs(r) - d / 2))`",
-    "scipy.special.pseudo_huber": "`d**2 * (np.sqrt(1 + (r / d) ** 2) - 1)`",
-    "scipy.special.cosm1": "`-2 * np.sin(t / 2) ** 2`",
-    "scipy.special.powm1": "`np.expm1(y * np.log(x))`",
-    "scipy.special.chdtr": "`scipy.special.gammainc(v / 2, x / 2)`",
-    "scipy.special.chdtrc": "`scipy.special.gammaincc(v / 2, x / 2)`",
-    "scipy.special.gdtr": "`scipy.special.gammainc(b, a * x)`",
-    "scipy.special.pdtr": "`scipy.special.gammaincc(k + 1, m)`",
-    "scipy.special.bdtr": "`scipy.special.betainc(n - k, k + 1, 1 - p)`",
-    "scipy.special.fdtr": "`scipy.special.betainc(m / 2, n / 2, m * x / (m * x + n))`",
     "scipy.special.wofz": "`scipy.special.voigt_profile(x, 1, y) * np.sqrt(2 * np.pi)` for the "
     "real part of `wofz((x + 1j * y) / np.sqrt(2))`",
-    "scipy.special.sindg": "`np.sin(np.deg2rad(t))`",
-    "scipy.special.cosdg": "`np.cos(np.deg2rad(t))`",
-    "scipy.special.spherical_jn": "`np.sqrt(np.pi / (2 * t)) * scipy.special.jv(n + 0.5, t)`",
     "np.polynomial.polynomial.polyval": "`np.polyval(c[::-1], x)`",
     **{
         f"np.polynomial.{module}.{short}val": f"`{short}vander(x, len(c) - 1) @ c` for an array "

@@ -13,7 +13,7 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.op_functions import binary, unary
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import elementwise as ew
-from tapegrad.functions import orthogonal_polynomials, products, rounding, shapes
+from tapegrad.functions import products, rounding, shapes
 from tapegrad.functions.complex_parts import conj, sgn
 from tapegrad.functions.exponents import float_power, frexp, scaled_by_power
 from tapegrad.functions.order_statistics import cummax, cummin
@@ -31,9 +31,10 @@ from tapegrad.numpy_face.common import (
     title,
     unsupported,
 )
+from tapegrad.numpy_face.orthogonal_polynomials import POLYNOMIALS
 from tapegrad.numpy_face.products import check_lengths, vecdot_
+from tapegrad.ops import bessel, scipy_bessel, scipy_distributions, scipy_elliptic, scipy_special
 from tapegrad.ops import elementwise as e
-from tapegrad.ops import scipy_special
 from tapegrad.ops.core import Op
 from tapegrad.ops.families import by_code
 from tapegrad.ops.scatter_reduce import OF_UFUNC
@@ -86,16 +87,28 @@ def _vecmat(x: Any, y: Any) -> Tensor:
     return shapes.squeeze(products.matmul(conj(shapes.unsqueeze(vector, -2)), matrix), -2)
 
 
-def _of_degree(name: str, user: str) -> Callable[..., Tensor]:
-    """A polynomial of PyTorch's as SciPy has it, whose degrees are not whole numbers only."""
+def _of_trials(op: Op) -> Callable[..., Any]:
+    """A distribution function of the number of successes, of trials, and of their chance."""
+    of = _of_row(op)
 
-    def polynomial(n: Any, x: Any) -> Tensor:
-        degree = n._a if type(n) is Tensor and not n.requires_grad else n
-        if isinstance(degree, Tensor) or np.any((degree < 0) | (degree != np.floor(degree))):
-            raise unsupported(f"scipy.special.{user}")
-        return getattr(orthogonal_polynomials, name)(x, tensor(n))  # type: ignore[no-any-return]
+    def function(k: Any, n: Any, p: Any) -> Any:
+        k, n = operand(k) // 1, operand(n) // 1
+        return of(k + 1, n - k, p)
 
-    return polynomial
+    return function
+
+
+def _of_failures(op: Op) -> Callable[..., Any]:
+    """One of the number of failures before so many successes, and of their chance."""
+    of = _of_row(op)
+    return lambda k, n, p: of(operand(n) // 1, operand(k) // 1 + 1, p)
+
+
+def _ellipj(u: Any, m: Any) -> tuple[Any, ...]:
+    """Jacobi's sn, cn and dn, and the amplitude that they are functions of."""
+    amplitude = _jacobi_amplitude(u, m)
+    s, c = ew.sin(amplitude), ew.cos(amplitude)
+    return s, c, ew.sqrt(c * c + (1 - m) * s * s), amplitude
 
 
 def _of_row(op: Op) -> Callable[..., Any]:
@@ -113,11 +126,17 @@ def _lambertw(z: Any, k: Any, tol: Any) -> Tensor:
     return _of_branch(z, np.asarray(k, tensor(z)._a.dtype))
 
 
-_sine_integral = unary(scipy_special.sine_integral)
-_cosine_integral = unary(scipy_special.cosine_integral)
-_fresnel_sine = unary(scipy_special.fresnel_sine)
-_fresnel_cosine = unary(scipy_special.fresnel_cosine)
+def _each(*ops: Op) -> Callable[[Any], tuple[Tensor, ...]]:
+    """The function of one argument that has the results of several rows."""
+    functions = [unary(op) for op in ops]
+    return lambda x: tuple([f(x) for f in functions])
+
+
 _of_branch = binary(scipy_special.lambertw)
+_jacobi_amplitude = binary(scipy_elliptic.jacobi_amplitude)
+_OF_SCIPY = (
+    *scipy_special.ROWS, *scipy_bessel.ROWS, *scipy_distributions.ROWS, *scipy_elliptic.ROWS,
+)  # fmt: skip
 # fmt: off
 # A row that is a function by itself is NumPy's ufunc, or SciPy's, if that is its forward.
 ROWS = {
@@ -138,17 +157,18 @@ TABLE: dict[Any, Any] = {f: own for f, own in ROWS.items() if isinstance(f, np.u
 SPECIAL: dict[str, Any] = {f.name: own for f, own in ROWS.items() if isinstance(f, e.Lazy)} | {
     "digamma": ew.digamma, "logit": logit, "log_expit": lambda x: ew.neg(a.softplus(ew.neg(x))),
     "exp2": ew.exp2, "expm1": ew.expm1, "log1p": ew.log1p, "cbrt": unary(e.cbrt), "zeta": ew.zeta,
-    "gammaln": ew.lgamma, "sici": lambda x: (_sine_integral(x), _cosine_integral(x)),
-    "lambertw": _lambertw, "fresnel": lambda x: (_fresnel_sine(x), _fresnel_cosine(x)),
-} | {op.name: _of_row(op) for op in scipy_special.ROWS} | {
-    f"eval_{theirs}": _of_degree(f"{ours}_polynomial_{kind}", f"eval_{theirs}")
-    for theirs, ours, kind in (
-        ("chebyt", "chebyshev", "t"), ("chebyu", "chebyshev", "u"), ("hermite", "hermite", "h"),
-        ("hermitenorm", "hermite", "he"), ("laguerre", "laguerre", "l"),
-        ("legendre", "legendre", "p"), ("sh_chebyt", "shifted_chebyshev", "t"),
-        ("sh_chebyu", "shifted_chebyshev", "u"),
-    )
-}
+    "gammaln": ew.lgamma, "lambertw": _lambertw, "ellipj": _ellipj, "round": rounding.round,
+    "bdtr": _of_trials(scipy_special.betaincc), "bdtrc": _of_trials(scipy_special.betainc),
+    "nbdtr": _of_failures(scipy_special.betainc), "nbdtrc": _of_failures(scipy_special.betaincc),
+    "sici": _each(scipy_special.sine_integral, scipy_special.cosine_integral),
+    "fresnel": _each(scipy_special.fresnel_sine, scipy_special.fresnel_cosine),
+    "shichi": _each(
+        scipy_bessel.hyperbolic_sine_integral, scipy_bessel.hyperbolic_cosine_integral
+    ),
+    "airy": _each(
+        bessel.airy_ai, bessel.airy_ai_slope, scipy_bessel.airy_bi, scipy_bessel.airy_bi_slope
+    ),
+} | {op.name: _of_row(op) for op in _OF_SCIPY} | POLYNOMIALS
 # What the other methods of a ufunc are; an axis is the first one unless it is given.
 METHODS: dict[tuple[Any, str], Any] = {
     (np.add, "reduce"): reductions.sum_,

@@ -237,7 +237,7 @@ def gamma_density(a: Any, x: Any) -> Any:
     return exp(xlogy(a - 1, x) - x - lgamma(a))
 
 
-def _igammac_slope(a: Any, x: Any) -> Any:
+def igammac_slope(a: Any, x: Any) -> Any:
     """That of `igammac` in a; at 0 and at infinity it is 0."""
     slope = gamma_log_slope(a, x) * exp(xlogy(a, x) - x - lgamma(a))
     return where(mul(gt(x, 0), lt(x, math.inf)), slope, 0.0)
@@ -245,13 +245,13 @@ def _igammac_slope(a: Any, x: Any) -> Any:
 
 # fmt: off
 igamma = elementwise(
-    "igamma", Lazy("gammainc"), a=lambda a, x: -_igammac_slope(a, x), x=gamma_density,
+    "igamma", Lazy("gammainc"), a=lambda a, x: -igammac_slope(a, x), x=gamma_density,
     domain=POSITIVE, to_float=True, in_c=True, inplace=True,
     doc="The regularized lower incomplete gamma function.",
     example=("tg.igamma(tg.tensor(1.0), tg.tensor(1.0))", "tensor(0.6321)"),
 )
 igammac = elementwise(
-    "igammac", Lazy("gammaincc"), a=_igammac_slope,
+    "igammac", Lazy("gammaincc"), a=igammac_slope,
     x=lambda a, x: -gamma_density(a, x),
     domain=POSITIVE, to_float=True, in_c=True, inplace=True,
     doc="The regularized upper incomplete gamma function: 1 - `igamma`.",

@@ -56,6 +56,11 @@ gegenbauer: Op = elementwise(
     x=lambda x, n, order: 2 * order * gegenbauer(x, n - 1, order + 1),
     n=DEGREE, order=DEGREE, domain=(*DOMAIN, range(1, 3)), to_float=True,
 )
+jacobi: Op = elementwise(
+    "jacobi", _of_scipy("eval_jacobi"),
+    x=lambda x, n, a, b: (n + a + b + 1) / 2 * jacobi(x, n - 1, a + 1, b + 1),
+    n=DEGREE, a=DEGREE, b=DEGREE, domain=(*DOMAIN, range(1, 3), range(3)), to_float=True,
+)
 laguerre_polynomial_l = elementwise(
     "laguerre_polynomial_l", _of_scipy("eval_laguerre"),
     x=lambda x, n: -laguerre(x, n - 1, 1), n=DEGREE, domain=DOMAIN, to_float=True,

@@ -14,6 +14,7 @@ import numpy as np
 from tapegrad.ops.core import NotImplementedYet, Op, elementwise
 from tapegrad.ops.elementwise import (
     POSITIVE,
+    REAL,
     TWO_OVER_ROOT_PI,
     UNIT,
     Lazy,
@@ -42,28 +43,29 @@ from tapegrad.ops.incomplete import (
 )
 from tapegrad.ops.special import digamma, lgamma, series, sinc
 
-ORDERS = (range(1, 4), POSITIVE)
 # Power series, each of a quotient that is 0 / 0 at 0: log(1 - u) / u, and the derivatives of Box
 # and Cox's transformation and of its inverse in lambda.
 NEAR = 0.1
+DEGREE = math.pi / 180
 LOG_QUOTIENT = tuple(-1 / (k + 1) for k in range(17))
 BOX_COX = tuple((k + 1) / math.factorial(k + 2) for k in range(13))
 INVERSE_BOX_COX = tuple((-1) ** (k + 1) * (k + 1) / (k + 2) for k in range(17))
 
 
-def _none_in(name: str, argument: str) -> NotImplementedYet:
+def none_in(name: str, argument: str) -> NotImplementedYet:
+    """Says that a function of SciPy's has no derivative in one of its arguments."""
     return NotImplementedYet(
         f"`scipy.special.{name}` has no derivative in its {argument}: give it a number, or "
         "`t.detach()`"
     )
 
 
-def _beta_density(a: Any, b: Any, x: Any) -> Any:
+def beta_density(a: Any, b: Any, x: Any) -> Any:
     """That of the beta distribution."""
     return exp((a - 1) * log(x) + (b - 1) * log1p(-x) - betaln(a, b))
 
 
-def _betaincc_slope(row: Op, a: Any, b: Any, x: Any) -> Any:
+def betaincc_slope(row: Op, a: Any, b: Any, x: Any) -> Any:
     """That of `betaincc` in a parameter; at 0 and 1 it is 0."""
     slope = row(a, b, x) * exp(a * log(x) + b * log1p(-x) - betaln(a, b))
     return where(mul(gt(x, 0), lt(x, 1)), slope, 0.0)
@@ -118,36 +120,6 @@ def _inverse_box_cox_slope(x: Any, power: Any, log_y: Any) -> Any:
     return x * x * where(lt(abs_(t), NEAR), series(t, INVERSE_BOX_COX), far)
 
 
-def _no_second(name: str) -> NotImplementedYet:
-    return NotImplementedYet(
-        f"the second derivative of `scipy.special.{name}` in its parameter is not implemented"
-    )
-
-
-# The derivatives in m are integrals of Carlson's (https://dlmf.nist.gov/19.25.i): a difference of F
-# and E, over m, loses its digits near 0.  Whole turns of pi add those of the complete integrals.
-_rd, _hyp2f1 = Lazy("elliprd"), Lazy("hyp2f1")
-
-
-def _by_turns(phi: Any, period: Any) -> tuple[Any, Any, Any]:
-    """The sine and the squared cosine of phi within half a turn, and what the other turns give."""
-    turns = np.round(phi / math.pi)
-    rest = phi - turns * math.pi
-    return np.sin(rest), np.square(np.cos(rest)), np.where(turns == 0, 0.0, 2 * turns * period)
-
-
-def _ellipkinc_slope(phi: Any, m: Any) -> Any:
-    with np.errstate(all="ignore"):
-        s, c2, rest = _by_turns(phi, math.pi / 8 * _hyp2f1(0.5, 0.5, 2.0, m) / (1 - m))
-        return np.asarray(s**3 / 6 * _rd(c2, 1.0, 1 - m * s * s) + rest, np.result_type(phi, m))
-
-
-def _ellipeinc_slope(phi: Any, m: Any) -> Any:
-    with np.errstate(all="ignore"):
-        s, c2, rest = _by_turns(phi, -math.pi / 8 * _hyp2f1(0.5, 1.5, 2.0, m))
-        return np.asarray(rest - s**3 / 6 * _rd(c2, 1 - m * s * s, 1.0), np.result_type(phi, m))
-
-
 # Voigt's profile is the real part of a function of x + i gamma, of which the imaginary one is the
 # dispersion; both are homogeneous of degree -1 in all three arguments.
 _wofz, _lambertw = Lazy("wofz"), Lazy("lambertw")
@@ -199,7 +171,7 @@ def _real_lambertw(x: Any, k: Any) -> Any:
     return np.asarray(np.where(real, found.real, np.nan), np.result_type(x, k))
 
 
-def _part(name: str, k: int) -> Any:
+def part(name: str, k: int) -> Any:
     """One of the results of a ufunc that has several."""
     ufunc = Lazy(name)
     return lambda x: np.asarray(ufunc(x)[k])
@@ -224,21 +196,21 @@ betaln: Op = scipy_row("betaln", Lazy("betaln"), domain=POSITIVE,
                        a=lambda a, b: digamma(a) - digamma(a + b),
                        b=lambda a, b: digamma(b) - digamma(a + b))
 betainc = scipy_row("betainc", Lazy("betainc"), domain=(POSITIVE, POSITIVE, (0.1, 0.9)),
-                    a=lambda a, b, x: -_betaincc_slope(beta_logit_slope_a, a, b, x),
-                    b=lambda a, b, x: -_betaincc_slope(beta_logit_slope_b, a, b, x),
-                    x=_beta_density)
+                    a=lambda a, b, x: -betaincc_slope(beta_logit_slope_a, a, b, x),
+                    b=lambda a, b, x: -betaincc_slope(beta_logit_slope_b, a, b, x),
+                    x=beta_density)
 betaincc = scipy_row("betaincc", Lazy("betaincc"), domain=(POSITIVE, POSITIVE, (0.1, 0.9)),
-                     a=lambda a, b, x: _betaincc_slope(beta_logit_slope_a, a, b, x),
-                     b=lambda a, b, x: _betaincc_slope(beta_logit_slope_b, a, b, x),
-                     x=lambda a, b, x: -_beta_density(a, b, x))
+                     a=lambda a, b, x: betaincc_slope(beta_logit_slope_a, a, b, x),
+                     b=lambda a, b, x: betaincc_slope(beta_logit_slope_b, a, b, x),
+                     x=lambda a, b, x: -beta_density(a, b, x))
 betaincinv = scipy_row("betaincinv", Lazy("betaincinv"), domain=(POSITIVE, POSITIVE, (0.1, 0.9)),
                        a=lambda a, b, y: _beta_quantile_slope(beta_logit_slope_a, a, b, y),
                        b=lambda a, b, y: _beta_quantile_slope(beta_logit_slope_b, a, b, y),
-                       q=lambda a, b, y: 1 / _beta_density(a, b, y))
+                       q=lambda a, b, y: 1 / beta_density(a, b, y))
 betainccinv = scipy_row("betainccinv", Lazy("betainccinv"), domain=(POSITIVE, POSITIVE, (0.1, 0.9)),
                         a=lambda a, b, y: _beta_quantile_slope(beta_logit_slope_a, a, b, y),
                         b=lambda a, b, y: _beta_quantile_slope(beta_logit_slope_b, a, b, y),
-                        q=lambda a, b, y: -1 / _beta_density(a, b, y))
+                        q=lambda a, b, y: -1 / beta_density(a, b, y))
 gammaincinv = scipy_row("gammaincinv", Lazy("gammaincinv"), domain=(POSITIVE, (0.1, 0.9)),
                         a=lambda a, y: where(gt(y, 0), y * gamma_log_slope(a, y), 0.0),
                         q=lambda a, y: 1 / gamma_density(a, y))
@@ -273,55 +245,20 @@ exp1 = scipy_row("exp1", Lazy("exp1"), x=lambda x: -exp(-x) / x, domain=POSITIVE
                  ordered=True, singular="It is infinite at 0.")
 expi = scipy_row("expi", Lazy("expi"), x=lambda x: exp(x) / x, domain=POSITIVE,
                  ordered=True, singular="It is -infinite at 0.")
-expn: Op = scipy_row("expn", Lazy("expn"), n=_none_in("expn", "order"), x=_expn_slope,
-                     domain=ORDERS, singular="It is infinite at 0 for n < 2.")
-jv: Op = scipy_row("jv", Lazy("jv"), n=_none_in("jv", "order"), domain=ORDERS,
-                   ordered=True, x=lambda n, x: (jv(n - 1, x) - jv(n + 1, x)) / 2)
-yv: Op = scipy_row("yv", Lazy("yv"), n=_none_in("yv", "order"), domain=ORDERS,
-                   ordered=True, x=lambda n, x: (yv(n - 1, x) - yv(n + 1, x)) / 2)
-yn = scipy_row("yn", Lazy("yn"), n=_none_in("yn", "order"), domain=ORDERS,
-               x=lambda n, x: (yv(n - 1, x) - yv(n + 1, x)) / 2)
-iv: Op = scipy_row("iv", Lazy("iv"), n=_none_in("iv", "order"), domain=ORDERS,
-                   ordered=True, x=lambda n, x: (iv(n - 1, x) + iv(n + 1, x)) / 2)
-ive: Op = scipy_row("ive", Lazy("ive"), n=_none_in("ive", "order"), domain=ORDERS, ordered=True,
-                    x=lambda n, x, y: (ive(n - 1, x) + ive(n + 1, x)) / 2 - sign(x) * y)
-kv: Op = scipy_row("kv", Lazy("kv"), n=_none_in("kv", "order"), domain=ORDERS,
-                   ordered=True, x=lambda n, x: -(kv(n - 1, x) + kv(n + 1, x)) / 2)
-kve: Op = scipy_row("kve", Lazy("kve"), n=_none_in("kve", "order"), domain=ORDERS, ordered=True,
-                    x=lambda n, x, y: y - (kve(n - 1, x) + kve(n + 1, x)) / 2)
-kn = scipy_row("kn", Lazy("kn"), n=_none_in("kn", "order"), domain=ORDERS,
-               x=lambda n, x: -(kv(n - 1, x) + kv(n + 1, x)) / 2)
+expn: Op = scipy_row("expn", Lazy("expn"), n=none_in("expn", "order"), x=_expn_slope,
+                     domain=(range(1, 4), POSITIVE), singular="It is infinite at 0 for n < 2.")
 hyp1f1: Op = scipy_row("hyp1f1", Lazy("hyp1f1"), domain=POSITIVE,
-                       a=_none_in("hyp1f1", "parameters"), b=_none_in("hyp1f1", "parameters"),
+                       a=none_in("hyp1f1", "parameters"), b=none_in("hyp1f1", "parameters"),
                        x=lambda a, b, x: a / b * hyp1f1(a + 1, b + 1, x))
-hyp0f1: Op = scipy_row("hyp0f1", Lazy("hyp0f1"), b=_none_in("hyp0f1", "parameter"),
+hyp0f1: Op = scipy_row("hyp0f1", Lazy("hyp0f1"), b=none_in("hyp0f1", "parameter"),
                        domain=POSITIVE, x=lambda b, x: hyp0f1(b + 1, x) / b)
 hyp2f1: Op = scipy_row("hyp2f1", Lazy("hyp2f1"), domain=(POSITIVE, POSITIVE, POSITIVE, UNIT),
-                       a=_none_in("hyp2f1", "parameters"), b=_none_in("hyp2f1", "parameters"),
-                       c=_none_in("hyp2f1", "parameters"),
+                       a=none_in("hyp2f1", "parameters"), b=none_in("hyp2f1", "parameters"),
+                       c=none_in("hyp2f1", "parameters"),
                        x=lambda a, b, c, x: a * b / c * hyp2f1(a + 1, b + 1, c + 1, x))
-ellipk = scipy_row("ellipk", Lazy("ellipk"), domain=UNIT, singular="It is infinite at 1.",
-                   x=lambda x: math.pi / 8 * hyp2f1(0.5, 0.5, 2.0, x) / (1 - x))
-ellipkm1 = scipy_row("ellipkm1", Lazy("ellipkm1"), domain=POSITIVE,
-                     singular="It is infinite at 0.",
-                     x=lambda x: -math.pi / 8 * hyp2f1(0.5, 0.5, 2.0, 1 - x) / x)
-ellipe = scipy_row("ellipe", Lazy("ellipe"), domain=UNIT,
-                   singular="The derivative is -infinite at 1.",
-                   x=lambda x: -math.pi / 8 * hyp2f1(0.5, 1.5, 2.0, x))
-ellipkinc = scipy_row("ellipkinc", Lazy("ellipkinc"), domain=UNIT,
-                      phi=lambda phi, m: 1 / sqrt(1 - m * sin(phi) * sin(phi)),
-                      m=lambda phi, m: ellipkinc_slope(phi, m))
-ellipeinc = scipy_row("ellipeinc", Lazy("ellipeinc"), domain=UNIT,
-                      phi=lambda phi, m: sqrt(1 - m * sin(phi) * sin(phi)),
-                      m=lambda phi, m: ellipeinc_slope(phi, m))
-ellipkinc_slope: Op = elementwise(
-    "ellipkinc_slope", _ellipkinc_slope, domain=UNIT, to_float=True,
-    phi=lambda phi, m: 0.5 * sin(phi) * sin(phi) * pow(1 - m * sin(phi) * sin(phi), -1.5),
-    m=_no_second("ellipkinc"))
-ellipeinc_slope: Op = elementwise(
-    "ellipeinc_slope", _ellipeinc_slope, domain=UNIT, to_float=True,
-    phi=lambda phi, m: -0.5 * sin(phi) * sin(phi) / sqrt(1 - m * sin(phi) * sin(phi)),
-    m=_no_second("ellipeinc"))
+hyperu: Op = scipy_row("hyperu", Lazy("hyperu"), domain=POSITIVE,
+                       a=none_in("hyperu", "parameters"), b=none_in("hyperu", "parameters"),
+                       x=lambda a, b, x: -a * hyperu(a + 1, b + 1, x))
 spence = scipy_row("spence", Lazy("spence"), x=_spence_slope, domain=POSITIVE,
                    singular="The derivative is -infinite at 0.")
 boxcox = scipy_row("boxcox", Lazy("boxcox"), domain=POSITIVE, x=lambda x, power: pow(x, power - 1),
@@ -345,26 +282,54 @@ voigt_dispersion: Op = elementwise(
     x=_dispersion_x, sigma=_dispersion_sigma, gamma=_dispersion_gamma)
 lambertw = elementwise(
     "lambertw", _real_lambertw, domain=(POSITIVE, (0.0, 0.0)), to_float=True, ordered=True,
-    x=lambda y: exp(-y) / (1 + y), k=_none_in("lambertw", "branch"),
+    x=lambda y: exp(-y) / (1 + y), k=none_in("lambertw", "branch"),
     singular="The derivative is infinite at -1 / e.")
-sine_integral = elementwise("sine_integral", _part("sici", 0), x=lambda x: sinc(x / math.pi),
+sine_integral = elementwise("sine_integral", part("sici", 0), x=lambda x: sinc(x / math.pi),
                             ordered=True, to_float=True)
-cosine_integral = elementwise("cosine_integral", _part("sici", 1), x=lambda x: cos(x) / x,
+cosine_integral = elementwise("cosine_integral", part("sici", 1), x=lambda x: cos(x) / x,
                               domain=POSITIVE, ordered=True, to_float=True,
                               singular="It is -infinite at 0, and NaN below.")
-fresnel_sine = elementwise("fresnel_sine", _part("fresnel", 0), to_float=True,
+fresnel_sine = elementwise("fresnel_sine", part("fresnel", 0), to_float=True,
                            x=lambda x: sin(math.pi / 2 * x * x))
-fresnel_cosine = elementwise("fresnel_cosine", _part("fresnel", 1), to_float=True,
+fresnel_cosine = elementwise("fresnel_cosine", part("fresnel", 1), to_float=True,
                              x=lambda x: cos(math.pi / 2 * x * x))
 owens_t = scipy_row("owens_t", Lazy("owens_t"),
                     h=lambda h, a: -exp(-h * h / 2) * erf(a * h / math.sqrt(2.0))
                                    / math.sqrt(8 * math.pi),
                     a=lambda h, a: exp(-h * h * (1 + a * a) / 2) / (2 * math.pi * (1 + a * a)))
+huber = scipy_row("huber", Lazy("huber"), domain=(POSITIVE, REAL),
+                  delta=lambda delta, r: where(gt(abs_(r), delta), abs_(r) - delta, 0.0),
+                  r=lambda delta, r: where(gt(abs_(r), delta), delta * sign(r), r))
+pseudo_huber = scipy_row(
+    "pseudo_huber", Lazy("pseudo_huber"), domain=(POSITIVE, REAL),
+    delta=lambda delta, r, y: 2 * y / delta - r * r / (delta * sqrt(1 + (r / delta) * (r / delta))),
+    r=lambda delta, r: r / sqrt(1 + (r / delta) * (r / delta)),
+    singular="The derivative is NaN where delta is 0.")
+cosm1 = scipy_row("cosm1", Lazy("cosm1"), x=lambda x: -sin(x), ordered=True)
+powm1 = scipy_row("powm1", Lazy("powm1"), domain=POSITIVE,
+                  x=lambda x, power: power * pow(x, power - 1),
+                  power=lambda x, power: pow(x, power) * log(x),
+                  singular="d/dpower is NaN where x is negative.")
+# Of degrees: 0, 1 and so on are reached exactly where it is due.
+sindg: Op = scipy_row("sindg", Lazy("sindg"), x=lambda x: DEGREE * cosdg(x))
+cosdg: Op = scipy_row("cosdg", Lazy("cosdg"), x=lambda x: -DEGREE * sindg(x))
+tandg = scipy_row("tandg", Lazy("tandg"), x=lambda y: DEGREE * (1 + y * y))
+cotdg = scipy_row("cotdg", Lazy("cotdg"), x=lambda y: -DEGREE * (1 + y * y), domain=POSITIVE,
+                  singular="It is infinite at 0.")
+wrightomega = scipy_row("wrightomega", Lazy("wrightomega"), x=lambda y: y / (1 + y), ordered=True)
+ndtri_exp = scipy_row("ndtri_exp", Lazy("ndtri_exp"), domain=(-2.0, -0.1),
+                      x=lambda x, y: math.sqrt(2 * math.pi) * exp(x + y * y / 2),
+                      singular="It is infinite at 0, and NaN above.")
+lpmv: Op = scipy_row(
+    "lpmv", Lazy("lpmv"), domain=(range(3), range(2, 4), (0.1, 0.9)),
+    m=none_in("lpmv", "order"), v=none_in("lpmv", "degree"),
+    x=lambda m, v, x, y: ((v + m) * lpmv(m, v - 1, x) - v * x * y) / ((1 - x) * (1 + x)),
+    singular="The derivative is NaN or infinite at -1 and 1.")
 ROWS = (
     gamma, rgamma, loggamma, gammasgn, beta, betaln, betainc, betaincc, betaincinv, betainccinv,
     gammaincinv, gammainccinv, stdtr, stdtrit, binom, poch, rel_entr, kl_div, erfcinv, erfi, dawsn,
-    exp10, exprel, exp1, expi, expn, jv, yv, yn, iv, ive, kv, kve, kn, hyp1f1,
-    hyp0f1, hyp2f1, ellipk, ellipkm1, ellipe, ellipkinc, ellipeinc, spence, boxcox, boxcox1p,
-    inv_boxcox, inv_boxcox1p, voigt_profile, owens_t,
+    exp10, exprel, exp1, expi, expn, hyp1f1, hyp0f1, hyp2f1, hyperu, spence, boxcox, boxcox1p,
+    inv_boxcox, inv_boxcox1p, voigt_profile, owens_t, huber, pseudo_huber, cosm1, powm1, sindg,
+    cosdg, tandg, cotdg, wrightomega, ndtri_exp, lpmv,
 )
 # fmt: on

@@ -24,9 +24,11 @@ COMPLEX = "fft_c2r fft_planes view_as_complex view_as_real"
 NO_LOOP = "cofactor_slope ctc ctc_slope gcd lcm masked_embed masked_select nextafter pure_callback"
 SCIPY = (
     "beta_logit_slope_a beta_logit_slope_b ellipeinc_slope ellipkinc_slope gamma_log_slope "
-    "airy_ai airy_ai_slope chebyshev_polynomial_t chebyshev_polynomial_u cosine_integral "
-    "fresnel_cosine fresnel_sine gegenbauer hermite_polynomial_h hermite_polynomial_he lambertw "
-    "laguerre laguerre_polynomial_l legendre_polynomial_p polygamma sine_integral sparse_solve "
+    "airy_ai airy_ai_slope airy_bi airy_bi_slope chebyshev_polynomial_t chebyshev_polynomial_u "
+    "cosine_integral fresnel_cosine fresnel_sine gegenbauer hermite_polynomial_h "
+    "hermite_polynomial_he hyperbolic_cosine_integral hyperbolic_sine_integral jacobi "
+    "jacobi_amplitude lambertw laguerre laguerre_polynomial_l legendre_polynomial_p polygamma "
+    "sine_integral sparse_solve spherical_in spherical_jn spherical_kn spherical_yn "
     "voigt_dispersion zeta"
 )
 CALLED_BACK = frozenset(f"{COMPLEX} {NO_LOOP} {SCIPY}".split())

@@ -72,18 +72,14 @@ THREE = [
 ]  # fmt: skip
 FOUR = [[*shapes, ()] for shapes in THREE]  # the last is a number
 SHAPES = {1: [[shape] for shape in ONE], 2: TWO, 3: THREE, 4: FOUR}
-CHIEF = {  # enough for float32
-    1: [[(2, 3)], [()]],
-    2: [TWO[0], TWO[7]],
-    3: [THREE[0]],
-    4: [FOUR[0]],
-}
+CHIEF = {1: [[(2, 3)], [()]], 2: [TWO[0], TWO[7]], 3: [THREE[0]], 4: [FOUR[0]]}  # for float32
 
 
 # Their first derivative in a parameter has none.
 FIRST_ORDER = frozenset(
     "igamma igammac betainc betaincc betaincinv betainccinv gammaincinv gammainccinv stdtr stdtrit "
-    "ellipkinc ellipeinc".split()
+    "ellipkinc ellipeinc jacobi_amplitude elliprc elliprf elliprg chdtr chdtrc chdtri gdtr gdtrc "
+    "fdtr fdtrc fdtri".split()
 )
 
 

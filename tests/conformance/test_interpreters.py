@@ -15,7 +15,7 @@ from tapegrad.kernels.codegen.rule_codegen import Symbol, partial, result
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula
 from tapegrad.ops.families import table
-from tests.conformance.samples import of_shapes
+from tests.conformance.samples import FIRST_ORDER, of_shapes
 
 # -- dual numbers ----------------------------------------------------------------------------------
 
@@ -74,11 +74,6 @@ SMOOTH = [
     and op.name not in ("where", "remainder", "floor", "sign")
     and all(type(f) is Formula for f in op.formulas)
 ]
-# In their parameters.
-FIRST_ORDER = (
-    "betainc betaincc betainccinv betaincinv ellipeinc ellipkinc gammainccinv gammaincinv igamma "
-    "igammac stdtr stdtrit"
-).split()
 smooth = pytest.mark.parametrize("op", SMOOTH, ids=lambda op: op.name)
 
 

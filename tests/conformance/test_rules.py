@@ -108,7 +108,7 @@ def test_recorded_and_second_order(op, sample, dtype, how):
 
 WITH_KERNEL = [
     op for op in ROWS
-    if op.kind is ELEMENTWISE and any(isinstance(f, Formula) for f in op.formulas)
+    if op.kind is ELEMENTWISE and any(type(f) is Formula for f in op.formulas)
 ]  # fmt: skip
 LARGE = (3, 701)
 LARGE_SHAPES = {
@@ -204,7 +204,10 @@ LEFT_TO_NUMPY = frozenset(
     "hermite_polynomial_he airy_ai_slope betainc betaincc betaincinv betainccinv gammaincinv "
     "gammainccinv stdtr stdtrit expn jv yv yn iv ive kv kve kn hyp1f1 hyp0f1 hyp2f1 ellipkinc "
     "ellipeinc gamma_log_slope beta_logit_slope_a beta_logit_slope_b ellipkinc_slope "
-    "ellipeinc_slope voigt_profile lambertw".split()
+    "ellipeinc_slope voigt_profile lambertw jve yve struve modstruve spherical_jn spherical_yn "
+    "spherical_in spherical_kn airy_bi airy_bi_slope jacobi jacobi_amplitude chdtr "
+    "chdtrc chdtri gdtr gdtrc pdtr pdtrc fdtr fdtrc fdtri hyperu lpmv "
+    "hyperbolic_sine_integral".split()
 )
 
 

@@ -14,7 +14,7 @@ from tapegrad.numpy_face.constants import NAMES as CONSTANT
 from tapegrad.numpy_face.constants import SHAPES
 from tapegrad.numpy_face.handlers import table
 from tapegrad.numpy_face.ufuncs import SPECIAL, TABLE
-from tapegrad.ops import scipy_special
+from tapegrad.ops import scipy_bessel, scipy_distributions, scipy_elliptic, scipy_special
 from tapegrad.ops.core import NotImplementedYet
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
@@ -194,21 +194,35 @@ POLYNOMIALS = [name for name in SPECIAL if name.startswith("eval_")]
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_polynomials_of_scipy(name):
     f, x = getattr(scipy.special, name), np.array([-0.3, 0.4, 1.5])
+    orders = (0.5, 1.5)[: f.nin - 2]
     for n in (0, 3, 4.0, np.array([1, 2, 3]), tg.tensor([1, 2, 3])):
-        found = f(n, tg.tensor(x, requires_grad=True))
+        t = tg.tensor(x, requires_grad=True)
+        found = f(n, *orders, t)
         assert found.requires_grad
         degree = np.asarray(n).astype(int)
-        np.testing.assert_allclose(found.detach().numpy(), f(degree, x), rtol=1e-12)
+        np.testing.assert_allclose(found.detach().numpy(), f(degree, *orders, x), rtol=1e-12)
+        assert gradcheck(lambda t, n=n: f(n, *orders, t), (t,))
     for n in (2.5, -1, tg.tensor(2.0, requires_grad=True)):
         with pytest.raises(TypeError, match=f"`scipy.special.{name}` is not supported"):
-            f(n, tg.tensor(x, requires_grad=True))
+            f(n, *orders, tg.tensor(x, requires_grad=True))
+    for k in range(len(orders)):
+        given = [2, *orders, 0.5]
+        given[k + 1] = tg.tensor(given[k + 1], requires_grad=True)
+        with pytest.raises(TypeError, match=f"`scipy.special.{name}` is not supported"):
+            f(*given)
 
 
-@pytest.mark.parametrize("op", scipy_special.ROWS, ids=lambda op: op.name)
+FAMILIES = (scipy_bessel, scipy_distributions, scipy_elliptic, scipy_special)
+OF_SCIPY = [op for family in FAMILIES for op in family.ROWS]
+
+
+@pytest.mark.parametrize("op", OF_SCIPY, ids=lambda op: op.name)
 def test_functions_that_scipy_alone_has(op):
     """By SciPy's own ufunc, against differences, compiled and mapped; the table tests the rules."""
     ufunc = getattr(scipy.special, op.forward.name)
     points = [[1.5, 2.5], [3.0, 2.0], [4.0, 1.0], [0.2, 0.6]][-ufunc.nin :]
+    if op is scipy_special.ndtri_exp:  # of the logarithm of a probability
+        points = [[-0.2, -0.6]]
     of = max(k for k, f in enumerate(op.formulas) if not isinstance(f, NotImplementedYet))
     rest, x = list(map(np.array, points)), np.array(points[of])
     f = lambda x: ufunc(*rest[:of], x, *rest[-1:][: ufunc.nin - 1 - of])

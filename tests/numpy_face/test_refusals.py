@@ -58,7 +58,7 @@ REFUSED = {
     "accumulate": (np.hypot.accumulate, r"`np.hypot.accumulate` is not"),
     "outer of matrices": (lambda t: np.matmul.outer(t, t), "outer is not allowed"),
     "no rule": (lambda t: np.spacing(t), r"`np.spacing` is not supported .*detach"),
-    "no rule in scipy": (lambda t: scipy.special.struve(1, t), r"`scipy.special.struve` is not"),
+    "no rule in scipy": (scipy.special.kolmogorov, r"`scipy.special.kolmogorov` is not"),
     "no handler": (lambda t: np.roots(t[0]), r"`np.roots` is not supported .*detach"),
     "no handler in linalg": (
         lambda t: np.linalg.eigvals(t), r"`np.linalg.eigvals` is not supported",
