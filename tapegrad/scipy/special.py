@@ -16,11 +16,19 @@ from tapegrad.functions import axis as _axis
 from tapegrad.functions.shapes import reshape as _reshape
 from tapegrad.functions.special import mvlgamma as _mvlgamma
 from tapegrad.functions.special import polygamma as _polygamma
+from tapegrad.numpy_face.common import bad_option as _bad_option
+from tapegrad.numpy_face.common import floating as _floating
+from tapegrad.numpy_face.common import operand as _operand
+from tapegrad.numpy_face.common import tensor as _tensor
+from tapegrad.ops import scipy_bessel as _rows
 from tapegrad.scipy.either import for_tensors as _for_tensors
 from tapegrad.scipy.either import theirs as _theirs
 from tapegrad.tensor import Tensor
 
-__all__ = ["log_softmax", "logsumexp", "multigammaln", "polygamma", "softmax"]
+__all__ = [
+    "comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma", "softmax",
+    "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn",
+]  # fmt: skip
 
 
 @_for_tensors("scipy.special")
@@ -103,6 +111,117 @@ def multigammaln(a: _Any, d: int) -> _Any:
     return (
         _mvlgamma(a, d) if isinstance(a, Tensor) else _theirs("scipy.special", "multigammaln")(a, d)
     )
+
+
+def _counted(ufunc: str, counts: _Any, N: _Any, k: _Any) -> _Any:
+    """A number of ways to choose, of `counts`; there is none to choose more than there are."""
+    found = _theirs("scipy.special", ufunc)(*counts)
+    return _np.where((k <= N) & (N >= 0) & (k >= 0), found, 0.0)
+
+
+@_for_tensors("scipy.special")
+def comb(N: _Any, k: _Any, *, exact: bool = False, repetition: bool = False) -> _Any:
+    """The number of ways to choose k of N things, with or without repetition.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.special.comb(tg.tensor(4.0), 2)
+    tensor(6.)
+    """
+    if exact:
+        raise _bad_option("scipy.special.comb", "exact")
+    N, k = _operand(N), _operand(k)
+    if repetition:
+        return _np.where((k == 0) & (N >= 0), 1.0, comb(_tensor(N + k - 1), k))
+    return _counted("binom", (N, k), N, k)
+
+
+@_for_tensors("scipy.special")
+def perm(N: _Any, k: _Any, exact: bool = False) -> _Any:
+    """The number of ways to line up k of N things.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.special.perm(tg.tensor(4.0), 2)
+    tensor(12.)
+    """
+    if exact:
+        raise _bad_option("scipy.special.perm", "exact")
+    N, k = _operand(N), _operand(k)
+    return _counted("poch", (N - k + 1, k), N, k)
+
+
+@_for_tensors("scipy.special")
+def factorial(n: _Any, exact: bool = False, extend: str = "zero") -> _Any:
+    """The product of all whole numbers up to n; between them it is the gamma function of n + 1.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.special.factorial(tg.tensor([-1.0, 0.0, 4.0]))
+    tensor([ 0.,  1., 24.])
+    """
+    if exact:
+        raise _bad_option("scipy.special.factorial", "exact")
+    if extend != "zero":
+        raise _bad_option("scipy.special.factorial", "extend")
+    below = n < 0
+    found = _theirs("scipy.special", "gamma")(_np.where(below, 0, n) + 1)
+    return _np.where(below, 0.0, found)
+
+
+def _order_and_place(n: _Any, z: _Any) -> tuple[Tensor, Tensor]:
+    """An order in the type of the argument that it goes with."""
+    place = _floating(_tensor(z))
+    return _tensor(n).to(place.dtype), place
+
+
+@_for_tensors("scipy.special")
+def spherical_jn(n: _Any, z: _Any, derivative: bool = False) -> _Any:
+    """The spherical Bessel function of the first kind of order n, or its derivative.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.special.spherical_jn(1, tg.tensor(2.0))
+    tensor(0.4354)
+    """
+    n, z = _order_and_place(n, z)
+    row = _rows.spherical_jn
+    return _rows.spherical_slope(row, n, z) if derivative else row(n, z)
+
+
+@_for_tensors("scipy.special")
+def spherical_yn(n: _Any, z: _Any, derivative: bool = False) -> _Any:
+    """The spherical Bessel function of the second kind of order n, or its derivative.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.special.spherical_yn(1, tg.tensor(2.0))
+    tensor(-0.3506)
+    """
+    n, z = _order_and_place(n, z)
+    row = _rows.spherical_yn
+    return _rows.spherical_slope(row, n, z) if derivative else row(n, z)
+
+
+@_for_tensors("scipy.special")
+def spherical_in(n: _Any, z: _Any, derivative: bool = False) -> _Any:
+    """The modified spherical Bessel function of the first kind of order n, or its derivative.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.special.spherical_in(1, tg.tensor(2.0))
+    tensor(0.9744)
+    """
+    n, z = _order_and_place(n, z)
+    row = _rows.spherical_in
+    return _rows.modified_spherical_slope(row, n, z) if derivative else row(n, z)
+
+
+@_for_tensors("scipy.special")
+def spherical_kn(n: _Any, z: _Any, derivative: bool = False) -> _Any:
+    """The modified spherical Bessel function of the second kind of order n, or its derivative.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.special.spherical_kn(1, tg.tensor(2.0))
+    tensor(0.1594)
+    """
+    n, z = _order_and_place(n, z)
+    row = _rows.spherical_kn
+    return -_rows.modified_spherical_slope(row, n, z) if derivative else row(n, z)
 
 
 def __getattr__(name: str) -> _Any:
