@@ -26,7 +26,7 @@ LOSSES: dict[str, Function] = {
 }
 
 
-def _stationary(equation: Equation, cost: Function, free: Any = None, at: Any = None) -> Equation:
+def stationary(equation: Equation, cost: Function, free: Any = None, at: Any = None) -> Equation:
     """Where the gradient of a cost is zero; unknowns that are not free stay where they are."""
 
     def slope(x: Any, *args: Any) -> Any:
@@ -48,7 +48,7 @@ def _minimum(
     ]
     at_end = bool(fixed) and fixed[0] | fixed[1]
     free = (~at_end, x) if np.any(at_end) else ()
-    return _stationary(equation, cost, *free).root(x, refined=refined)
+    return stationary(equation, cost, *free).root(x, refined=refined)
 
 
 def _ends(bounds: Any) -> Any:
@@ -64,7 +64,7 @@ def _refused(name: str, what: Any, words: str) -> None:
         raise NotImplementedError(f"`{name}` with Tensors takes no {words}")
 
 
-def _searched(equation: Equation, cost: Function, start: Any, weight: Any = None) -> Any:
+def searched(equation: Equation, cost: Function, start: Any, weight: Any = None) -> Any:
     """SciPy's result, of a search that is made of operations.
 
     With a weight the equation is of residuals, and the search begins as Levenberg's and Marquardt's
@@ -79,7 +79,7 @@ def _searched(equation: Equation, cost: Function, start: Any, weight: Any = None
             return (rows.T * weight(residual(x))) @ rows
 
         x, _, _ = minimum(*functions, products, x, 30)
-    hessian = _stationary(equation, cost).search(start.shape)[1]
+    hessian = stationary(equation, cost).search(start.shape)[1]
     x, success, trips = minimum(*functions, hessian, x, 200)
     x = _minimum(equation, cost, np.where(success, x, np.nan))
     return theirs("scipy.optimize", "OptimizeResult")(x=x, success=success, nit=trips)
@@ -106,7 +106,7 @@ def minimize(
     start = np.atleast_1d(equation.start)
     if not equation.known(start):
         _refused("minimize", bounds is not None, "bounds under `vmap` and `jit`")
-        found = _searched(equation, cost, start)
+        found = searched(equation, cost, start)
     else:
         if jac is None and str(method).lower() not in WITHOUT_GRADIENT:
             jac = equation.derivative(start)
@@ -165,7 +165,7 @@ def least_squares(
             _refused("least_squares", bounds is not ANYWHERE, "bounds under `vmap` and `jit`")
             slope = grad(lambda z: np.sum(rho(z)))
             weight = lambda r: slope((r / f_scale) ** 2)
-            found = _searched(equation, cost, start, weight)
+            found = searched(equation, cost, start, weight)
         found.fun, found.cost = residual(found.x, *equation.args), cost(found.x, *equation.args)
     return found
 
@@ -225,7 +225,7 @@ def curve_fit(
         popt, definite = _minimum(equation, cost, popt, bounds), np.isfinite(pcov).all()
     else:
         _refused("curve_fit", bounds is not ANYWHERE, "bounds under `vmap` and `jit`")
-        found = _searched(equation, cost, start, np.ones_like)
+        found = searched(equation, cost, start, np.ones_like)
         popt, definite = found.x, True
         more = [{"nfev": found.nit}, "", found.success][: 3 * full_output]
     if definite:

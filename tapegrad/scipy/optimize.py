@@ -18,16 +18,19 @@ from typing import Any as _Any
 import numpy as _np
 
 from tapegrad.functions.elementwise import isnan as _isnan
+from tapegrad.scipy.bounded_least_squares import lsq_linear, nnls
 from tapegrad.scipy.either import theirs as _theirs
 from tapegrad.scipy.implicit_functions import Equation as _Equation
 from tapegrad.scipy.implicit_functions import numbers as _numbers
 from tapegrad.scipy.implicit_minima import curve_fit, least_squares, minimize
 from tapegrad.scipy.root_searches import bracketed_root as _bracketed_root
 from tapegrad.scipy.root_searches import newton_root as _newton_root
+from tapegrad.scipy.scalar_minima import minimize_scalar
 
 __all__ = [
     "bisect", "brenth", "brentq", "curve_fit", "fixed_point", "fsolve", "least_squares",
-    "minimize", "newton", "ridder", "root", "root_scalar", "toms748",
+    "lsq_linear", "minimize", "minimize_scalar", "newton", "nnls", "ridder", "root", "root_scalar",
+    "toms748",
 ]  # fmt: skip
 
 _Function = _Callable[..., _Any]

@@ -84,6 +84,30 @@ def newton_root(
     return np.where(found[3], found[0], np.nan), found[4]
 
 
+def bounded_minimum(f: Function, a: Any, b: Any, xtol: float, maxiter: int) -> tuple[Any, Any]:
+    """A minimum between `a` and `b` by golden section, and the number of iterations."""
+    share = (3.0 - 5.0**0.5) / 2.0
+
+    def open_(carry: Any) -> Any:
+        a, b, x, _, _, _, n = carry
+        return (b - a > xtol * (1.0 + np.abs(x))) & (n < maxiter)
+
+    def trip(carry: Any) -> Any:
+        a, b, x1, f1, x2, f2, n = carry
+        left = f1 <= f2
+        a, b = np.where(left, a, x1), np.where(left, x2, b)
+        x = np.where(left, a + share * (b - a), b - share * (b - a))
+        y = f(x)
+        return (
+            a, b, np.where(left, x, x2), np.where(left, y, f2), np.where(left, x1, x),
+            np.where(left, f1, y), n + 1,
+        )  # fmt: skip
+
+    x1, x2 = a + share * (b - a), b - share * (b - a)
+    found = while_loop(open_, trip, (a, b, x1, f(x1), x2, f(x2), 0))
+    return np.where(found[3] <= found[5], found[2], found[4]), found[-1]
+
+
 def minimum(
     f: Function, gradient: Function, curvature: Function, x: Any, maxiter: int
 ) -> tuple[Any, Any, Any]:
