@@ -35,8 +35,6 @@ NEAREST: dict[str, str] = {
     "np.take": "`tapegrad.tensor(array)[index]`",
     "np.vectorize": "the function itself, on the whole Tensor, or `tapegrad.vmap` of it",
     "np.frompyfunc": "the Python function itself, on the whole Tensor, or `tapegrad.vmap` of it",
-    "scipy.special.wofz": "`scipy.special.voigt_profile(x, 1, y) * np.sqrt(2 * np.pi)` for the "
-    "real part of `wofz((x + 1j * y) / np.sqrt(2))`",
     "np.polynomial.polynomial.polyval": "`np.polyval(c[::-1], x)`",
     **{
         f"np.polynomial.{module}.{short}val": f"`{short}vander(x, len(c) - 1) @ c` for an array "

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.native_arrays import refuse_operand
-from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.op_functions import binary, unary
+from tapegrad.dispatch.op_functions import unary
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import products, rounding, shapes
@@ -18,7 +17,6 @@ from tapegrad.functions.complex_parts import conj, sgn
 from tapegrad.functions.exponents import float_power, frexp, scaled_by_power
 from tapegrad.functions.order_statistics import cummax, cummin
 from tapegrad.functions.scans import logcumsumexp
-from tapegrad.functions.special import logit
 from tapegrad.numpy_face import order, reductions, writing
 from tapegrad.numpy_face.common import (
     CALLS,
@@ -33,9 +31,8 @@ from tapegrad.numpy_face.common import (
 )
 from tapegrad.numpy_face.orthogonal_polynomials import POLYNOMIALS
 from tapegrad.numpy_face.products import check_lengths, vecdot_
-from tapegrad.ops import bessel, scipy_bessel, scipy_distributions, scipy_elliptic, scipy_special
+from tapegrad.numpy_face.special_ufuncs import SPECIAL_UFUNCS
 from tapegrad.ops import elementwise as e
-from tapegrad.ops.core import Op
 from tapegrad.ops.families import by_code
 from tapegrad.ops.scatter_reduce import OF_UFUNC
 from tapegrad.tensor import Tensor
@@ -87,56 +84,6 @@ def _vecmat(x: Any, y: Any) -> Tensor:
     return shapes.squeeze(products.matmul(conj(shapes.unsqueeze(vector, -2)), matrix), -2)
 
 
-def _of_trials(op: Op) -> Callable[..., Any]:
-    """A distribution function of the number of successes, of trials, and of their chance."""
-    of = _of_row(op)
-
-    def function(k: Any, n: Any, p: Any) -> Any:
-        k, n = operand(k) // 1, operand(n) // 1
-        return of(k + 1, n - k, p)
-
-    return function
-
-
-def _of_failures(op: Op) -> Callable[..., Any]:
-    """One of the number of failures before so many successes, and of their chance."""
-    of = _of_row(op)
-    return lambda k, n, p: of(operand(n) // 1, operand(k) // 1 + 1, p)
-
-
-def _ellipj(u: Any, m: Any) -> tuple[Any, ...]:
-    """Jacobi's sn, cn and dn, and the amplitude that they are functions of."""
-    amplitude = _jacobi_amplitude(u, m)
-    s, c = ew.sin(amplitude), ew.cos(amplitude)
-    return s, c, ew.sqrt(c * c + (1 - m) * s * s), amplitude
-
-
-def _of_row(op: Op) -> Callable[..., Any]:
-    """The function of a row that has no public name but SciPy's."""
-    if len(op.inputs) < 3:
-        return unary(op) if len(op.inputs) == 1 else binary(op)
-    return lambda *args: run(op, tuple(map(operand, args)), {})
-
-
-def _lambertw(z: Any, k: Any, tol: Any) -> Tensor:
-    if not np.isin(k, (0, -1)).all():
-        raise ValueError(
-            f"`scipy.special.lambertw` of a Tensor has the real branches 0 and -1, got {k}"
-        )
-    return _of_branch(z, np.asarray(k, tensor(z)._a.dtype))
-
-
-def _each(*ops: Op) -> Callable[[Any], tuple[Tensor, ...]]:
-    """The function of one argument that has the results of several rows."""
-    functions = [unary(op) for op in ops]
-    return lambda x: tuple([f(x) for f in functions])
-
-
-_of_branch = binary(scipy_special.lambertw)
-_jacobi_amplitude = binary(scipy_elliptic.jacobi_amplitude)
-_OF_SCIPY = (
-    *scipy_special.ROWS, *scipy_bessel.ROWS, *scipy_distributions.ROWS, *scipy_elliptic.ROWS,
-)  # fmt: skip
 # fmt: off
 # A row that is a function by itself is NumPy's ufunc, or SciPy's, if that is its forward.
 ROWS = {
@@ -154,21 +101,8 @@ TABLE: dict[Any, Any] = {f: own for f, own in ROWS.items() if isinstance(f, np.u
     np.ldexp: _ldexp, np.frexp: _frexp,
 }
 # By the name of the ufunc in `scipy.special`.
-SPECIAL: dict[str, Any] = {f.name: own for f, own in ROWS.items() if isinstance(f, e.Lazy)} | {
-    "digamma": ew.digamma, "logit": logit, "log_expit": lambda x: ew.neg(a.softplus(ew.neg(x))),
-    "exp2": ew.exp2, "expm1": ew.expm1, "log1p": ew.log1p, "cbrt": unary(e.cbrt), "zeta": ew.zeta,
-    "gammaln": ew.lgamma, "lambertw": _lambertw, "ellipj": _ellipj, "round": rounding.round,
-    "bdtr": _of_trials(scipy_special.betaincc), "bdtrc": _of_trials(scipy_special.betainc),
-    "nbdtr": _of_failures(scipy_special.betainc), "nbdtrc": _of_failures(scipy_special.betaincc),
-    "sici": _each(scipy_special.sine_integral, scipy_special.cosine_integral),
-    "fresnel": _each(scipy_special.fresnel_sine, scipy_special.fresnel_cosine),
-    "shichi": _each(
-        scipy_bessel.hyperbolic_sine_integral, scipy_bessel.hyperbolic_cosine_integral
-    ),
-    "airy": _each(
-        bessel.airy_ai, bessel.airy_ai_slope, scipy_bessel.airy_bi, scipy_bessel.airy_bi_slope
-    ),
-} | {op.name: _of_row(op) for op in _OF_SCIPY} | POLYNOMIALS
+SPECIAL: dict[str, Any] = {f.name: own for f, own in ROWS.items() if isinstance(f, e.Lazy)}
+SPECIAL |= SPECIAL_UFUNCS | POLYNOMIALS
 # What the other methods of a ufunc are; an axis is the first one unless it is given.
 METHODS: dict[tuple[Any, str], Any] = {
     (np.add, "reduce"): reductions.sum_,

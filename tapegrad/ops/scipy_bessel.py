@@ -96,6 +96,16 @@ spherical_kn: Op = elementwise(
     "spherical_kn", _of_whole_order("spherical_kn"), n=WHOLE_ORDER, domain=ORDERS, to_float=True,
     ordered=True, x=lambda n, x: -modified_spherical_slope(spherical_kn, n, x),
     singular="It is infinite at 0.")
+ber = scipy_row("ber", Lazy("ber"), x=lambda x: berp(x))
+bei = scipy_row("bei", Lazy("bei"), x=lambda x: beip(x))
+berp: Op = scipy_row("berp", Lazy("berp"), x=lambda x, y: -bei(x) - y / x, domain=POSITIVE,
+                     singular="The derivative is NaN at 0.")
+beip: Op = scipy_row("beip", Lazy("beip"), x=lambda x, y: ber(x) - y / x, domain=POSITIVE,
+                     singular="The derivative is NaN at 0.")
+ker = scipy_row("ker", Lazy("ker"), x=lambda x: kerp(x), domain=POSITIVE)
+kei = scipy_row("kei", Lazy("kei"), x=lambda x: keip(x), domain=POSITIVE)
+kerp: Op = scipy_row("kerp", Lazy("kerp"), x=lambda x, y: -kei(x) - y / x, domain=POSITIVE)
+keip: Op = scipy_row("keip", Lazy("keip"), x=lambda x, y: ker(x) - y / x, domain=POSITIVE)
 airy_bi: Op = elementwise("airy_bi", part("airy", 2), x=lambda x: airy_bi_slope(x), ordered=True,
                           to_float=True)
 airy_bi_slope: Op = elementwise("airy_bi_slope", part("airy", 3), x=lambda x: x * airy_bi(x),
@@ -106,5 +116,8 @@ hyperbolic_sine_integral = elementwise(
 hyperbolic_cosine_integral = elementwise(
     "hyperbolic_cosine_integral", part("shichi", 1), x=lambda x: cosh(x) / x, domain=POSITIVE,
     ordered=True, to_float=True, singular="It is -infinite at 0.")
-ROWS = (jv, yv, yn, iv, ive, kv, kve, kn, jve, yve, struve, modstruve)
+ROWS = (
+    jv, yv, yn, iv, ive, kv, kve, kn, jve, yve, struve, modstruve, ber, bei, berp, beip, ker, kei,
+    kerp, keip,
+)
 # fmt: on

@@ -74,10 +74,6 @@ INSTEAD = {
         lambda t: scipy.sparse.linalg.cg(SPARSE, t[:2], rtol=1e-13)[0],
         lambda t: tg.scipy.sparse.linalg.cg(SPARSE, t[:2], rtol=1e-13)[0],
     ),
-    "scipy.special.wofz": (
-        lambda t: special.wofz((t + 0.3j) / np.sqrt(2)).real,
-        lambda t: special.voigt_profile(t, 1, 0.3) * np.sqrt(2 * np.pi),
-    ),
     "np.polynomial.polynomial.polyval": (
         lambda t: np.polynomial.polynomial.polyval(KNOTS, t), lambda t: np.polyval(t[::-1], KNOTS),
     ),

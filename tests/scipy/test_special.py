@@ -31,6 +31,13 @@ CALLS = {
     "shichi": lambda lib, x: sum(lib.shichi(x)),
     "bdtr": lambda lib, x: lib.bdtr(2, 5, x / 3) * lib.bdtrc(ORDERS, 5, x / 3),
     "nbdtr": lambda lib, x: lib.nbdtr(2, 5, x / 3) * lib.nbdtrc(ORDERS, 5, x / 3),
+    "bdtri": lambda lib, x: lib.bdtri(2, 5, x / 3),
+    "nbdtri": lambda lib, x: lib.nbdtri(2, 5, x / 3),
+    "pdtri": lambda lib, x: lib.pdtri(2, x / 3),
+    "gdtrix": lambda lib, x: lib.gdtrix(0.7, 1.4, x / 3),
+    "hankel1": lambda lib, x: lib.hankel1(1.5, x).real + lib.hankel1(2, x).imag,
+    "hankel2": lambda lib, x: lib.hankel2(1, x).real + lib.h2vp(2, x).imag,
+    "wofz": lambda lib, x: lib.wofz(x).real + lib.wofz(x - 0.4j * x).imag,
     "jvp": lambda lib, x: lib.jvp(2.5, x, 2) + lib.kvp(1, x),
     "softplus": lambda lib, x: lib.softplus(x),
 }
@@ -86,6 +93,17 @@ def test_elliptic_functions_of_jacobi_in_their_parameter(m):
     if m < 0.95:
         given = [tg.tensor(v, requires_grad=True) for v in (u, m)]
         assert gradcheck(lambda u, m: sum(scipy.special.ellipj(u, m)), given)
+
+
+def test_faddeevas_function_of_complex_numbers():
+    z = np.array([0.3 + 1j, -2 - 0.5j, 5 + 0.001j, 0.1 - 2j])
+    t = tg.tensor(z, requires_grad=True)
+    found = scipy.special.wofz(t)
+    np.testing.assert_allclose(found.detach(), scipy.special.wofz(z), rtol=1e-13)
+    assert gradcheck(scipy.special.wofz, (t,))
+    assert gradgradcheck(scipy.special.wofz, (t,))
+    slope = tg.grad(lambda x: np.sum(scipy.special.wofz(x).imag))(np.zeros(1))
+    np.testing.assert_allclose(slope, 2 / np.sqrt(np.pi), rtol=1e-14)
 
 
 def test_slopes_at_zero():
