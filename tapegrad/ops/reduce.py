@@ -72,7 +72,7 @@ def share(spec: Any, dim: Dims) -> float:
     return 1.0 / (count(spec, dim) or math.nan)
 
 
-FEW, MANY = 8, 2048  # columns that are combined one after the other, of so many elements
+COLUMNS, MANY = 8, 2048  # of arrays that are combined column by column, and their elements
 
 
 def _by(ufunc: np.ufunc) -> Callable[..., Any]:
@@ -80,7 +80,7 @@ def _by(ufunc: np.ufunc) -> Callable[..., Any]:
 
     def reduced(x: Any, *, axis: Any, keepdims: bool = False, **options: Any) -> Any:
         columns = x.shape[-1] if x.size >= MANY and axis == (x.ndim - 1,) else 0
-        if not 1 < columns <= FEW or x.dtype.kind not in "fc":
+        if not 1 < columns <= COLUMNS or x.dtype.kind not in "fc":
             return ufunc.reduce(x, axis=axis, keepdims=keepdims, **options)
         found = ufunc(x[..., 0], x[..., 1])
         for k in range(2, columns):
