@@ -33,7 +33,8 @@ def _multiply(a: Any, b: Any, name: str, ranks: tuple[int, int] | None) -> Tenso
         from tapegrad.functions.sparse import is_sparse, sparse_product
 
         if is_sparse(a) or is_sparse(b):
-            return sparse_product(a, b)
+            product: Tensor = sparse_product(a, b)  # or sparse, of two sparse ones
+            return product
         if numpys():  # lists are arrays
             a, b = as_operand(a), as_operand(b)
     x, y = as_input(a, name), as_input(b, name)

@@ -168,7 +168,7 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(TypeError, match="takes a sparse matrix"):
         tg.scipy.sparse.linalg.spsolve(np.eye(4), x)
     with pytest.raises(TypeError, match=r"takes \(data, indices, indptr\)"):
-        tg.scipy.sparse.csr_array(tg.ones(2, 2))
+        tg.scipy.sparse.csr_array(tg.ones(2, 2, 2))
     with pytest.raises(ValueError, match=r"indices of shape \(3,\)"):
         tg.scipy.sparse.csr_array((x, [0, 1, 2], [0, 4]))
     with pytest.raises(AttributeError, match=r"tapegrad\.scipy"):
