@@ -10,15 +10,13 @@ import numpy as np
 
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.creation import ones
-from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import reshape, transpose
-from tapegrad.functions.sparse_matrices import SparseBase, added
+from tapegrad.functions.sparse_matrices import SparseBase, added, or_zero
 from tapegrad.functions.sparse_patterns import (
     Kind,
     eye,
     intersection,
-    keys_of,
-    of_keys,
+    of_places,
     product,
     same,
     union,
@@ -118,8 +116,9 @@ class SparseTensor(SparseBase):
             )
         if same(self.pattern, b.pattern):
             return SparseTensor(self.data + b.data, self.pattern, _kind(self, b))
-        pattern, which = union(self.pattern, b.pattern)
-        values = added(cat([self.data, b.data]), which, pattern.indices.size)
+        one, other = self.ordered(), b.ordered()
+        pattern, left, right = union(one.pattern, other.pattern)
+        values = or_zero(one.data, left) + or_zero(other.data, right)
         return SparseTensor(values, pattern, _kind(self, b))
 
     def __radd__(self, other: Any) -> Any:
@@ -174,9 +173,9 @@ class SparseTensor(SparseBase):
         shape = _broadcast(self.shape, x._a.shape, name)
         a = self._spread(shape)
         x = reshape(x, (1,) * (2 - x._a.ndim) + tuple(x._a.shape))
-        row, column = a.pattern.places()
+        row, column = (np.asarray(at, np.int64) for at in a.pattern.places())
         rows, columns = x._a.shape
-        places = (row if rows > 1 else 0 * row) * columns + (column if columns > 1 else 0 * column)
+        places = (rows > 1) * row * columns + (columns > 1) * column
         return a, reshape(x, (-1,))[places]
 
     def _spread(self, shape: tuple[int, ...]) -> SparseTensor:
@@ -329,7 +328,9 @@ def _sparse_times_sparse(a: SparseTensor, b: SparseTensor) -> Any:
     if a.kind == b.kind == "vector":
         return values.sum()
     if b.kind == "vector":
-        pattern = of_keys(keys_of(pattern, False), (1, p.shape[0]), False)
+        pattern = of_places(
+            np.zeros_like(pattern.indices), pattern.places()[0], (1, p.shape[0]), False
+        )
     vector = "vector" in (a.kind, b.kind)
     return SparseTensor(values, pattern, "vector" if vector else _kind(a, b))
 

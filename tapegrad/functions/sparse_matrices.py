@@ -11,7 +11,7 @@ from tapegrad.functions.creation import zeros
 from tapegrad.functions.indexing import index_add
 from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import reshape
-from tapegrad.functions.sparse_patterns import Kind, in_order, numbered, of_numbered, ordered
+from tapegrad.functions.sparse_patterns import Kind, numbered, of_numbered, ordered
 from tapegrad.ops.sparse import Pattern
 from tapegrad.tensor import Tensor
 
@@ -19,6 +19,13 @@ from tapegrad.tensor import Tensor
 def added(values: Any, places: Any, size: int) -> Tensor:
     """A vector in which each element stands at its place; those of one place add up."""
     return index_add(zeros(size, dtype=values.dtype), 0, places, values)
+
+
+def or_zero(values: Tensor, numbers: np.ndarray) -> Tensor:
+    """The elements with these numbers, from 1; 0 is a zero."""
+    if numbers.all():
+        return values[numbers - 1]
+    return cat([zeros(1, dtype=values.dtype), values])[numbers]
 
 
 class SparseBase:
@@ -35,10 +42,7 @@ class SparseBase:
         if hasattr(found, "tocsr"):
             pattern, kind, numbers = of_numbered(found)
             return cls(values[numbers - 1], pattern, kind)
-        numbers = np.asarray(found)
-        if numbers.all():
-            return values[numbers - 1]
-        return cat([zeros(1, dtype=values.dtype), values])[numbers]
+        return or_zero(values, np.asarray(found))
 
     def with_data(self, data: Tensor) -> Self:
         """A matrix of other elements at the same places."""
@@ -46,7 +50,7 @@ class SparseBase:
 
     def ordered(self) -> Self:
         """The matrix with one element for each place, and these in order."""
-        if in_order(self.pattern):
+        if self.pattern.in_order:
             return self
         pattern, which = ordered(self.pattern)
         return type(self)(added(self.data, which, pattern.indices.size), pattern, self.kind)

@@ -50,52 +50,71 @@ def same(p: Pattern, q: Pattern) -> bool:
     )
 
 
-def keys(row: Indices, column: Indices, shape: Shape, by_column: bool) -> Indices:
-    """The number of each place, row by row or column by column."""
-    outer, inner, size = (column, row, shape[0]) if by_column else (row, column, shape[1])
-    found: Indices = np.asarray(outer, np.int64) * size + inner
-    return found
+def grouped(numbers: Indices, size: int) -> tuple[Indices, Indices]:
+    """The order in which equal numbers below `size` stand together, and where each begins."""
+    import scipy.sparse
+
+    n = numbers.size
+    lines = scipy.sparse.csr_array((np.zeros(n, np.int8), numbers, np.arange(n + 1)), (n, size))
+    held = lines.tocsc()  # counts, where NumPy would sort
+    return held.indices, held.indptr
 
 
-def keys_of(p: Pattern, by_column: bool) -> Indices:
-    """The number of each element's place."""
-    return keys(*p.places(), p.shape, by_column)
+def combined(row: Indices, column: Indices, shape: Shape, by_column: bool) -> Any:
+    """The pattern of some places, and at which of its places each of them is."""
+    import scipy.sparse
+
+    (lines, size), outer, inner = tuple(shape), row, column
+    if by_column:
+        lines, size, outer, inner = size, lines, column, row
+    sorted_lines = bool((outer[1:] >= outer[:-1]).all())
+    order = np.arange(outer.size) if sorted_lines else grouped(outer, lines)[0]
+    begins = starts_of(outer, lines)
+    held = scipy.sparse.csr_array((order, inner[order], begins), shape=(lines, size))
+    held.sort_indices()
+    order, outer = held.data, outer if sorted_lines else outer[held.data]
+    new = np.ones(order.size, bool)
+    new[1:] = (np.diff(held.indices) != 0) | (np.diff(outer) != 0)
+    which = np.empty(order.size, np.int64)
+    which[order] = np.cumsum(new) - 1
+    return of_places(outer[new], held.indices[new], shape, by_column), which
 
 
-def of_keys(places: Indices, shape: Shape, by_column: bool) -> Pattern:
-    """The pattern of increasing numbers of places."""
-    lines, size = shape[::-1] if by_column else shape
-    outer, inner = np.divmod(places, max(size, 1))
-    return Pattern(inner, np.searchsorted(outer, np.arange(lines + 1)), shape, by_column=by_column)
+def starts_of(lines: Indices, count: int) -> Indices:
+    """Where each of so many lines begins among elements whose lines are these, in order."""
+    return np.append(0, np.cumsum(np.bincount(lines, minlength=count)))
 
 
-def in_order(p: Pattern) -> bool:
-    """Whether the elements of each line are in order, and none stands where another does."""
-    return bool((np.diff(keys_of(p, p.by_column)) > 0).all())
+def of_places(outer: Indices, inner: Indices, shape: Shape, by_column: bool) -> Pattern:
+    """The pattern of places in order."""
+    begins = starts_of(outer, shape[1 if by_column else 0])
+    return Pattern(inner, begins, shape, by_column=by_column)
 
 
 def ordered(p: Pattern) -> tuple[Pattern, Indices]:
     """The pattern with one element for each place, and which one each element adds to."""
-    return combined(keys_of(p, p.by_column), p.shape, p.by_column)
+    pattern, which = combined(*p.places(), p.shape, p.by_column)
+    return pattern, which
 
 
-def combined(places: Indices, shape: Shape, by_column: bool) -> tuple[Pattern, Indices]:
-    """The pattern of some numbers of places, and at which of its places each of them is."""
-    found, which = np.unique(places, return_inverse=True)
-    return of_keys(found, shape, by_column), which
-
-
-def union(p: Pattern, q: Pattern) -> tuple[Pattern, Indices]:
-    """The places of two matrices, and which of them each element of both stands at."""
-    both = [keys_of(x, p.by_column) for x in (p, q)]
-    return combined(np.concatenate(both), p.shape, p.by_column)
+def union(p: Pattern, q: Pattern) -> tuple[Pattern, Indices, Indices]:
+    """The places of two patterns in order, and the numbers of their elements there; 0 is none."""
+    digit = p.indices.size + 1
+    one, other = numbered(p, "array"), numbered(q, "array")
+    found = one + (other * digit).asformat(one.format)
+    right, left = np.divmod(found.data, digit)
+    pattern = Pattern(found.indices, found.indptr, p.shape, by_column=p.by_column)
+    return pattern, left, right
 
 
 def intersection(p: Pattern, q: Pattern) -> tuple[Pattern, Indices, Indices]:
-    """The places that two matrices have in common, and the elements of both that stand there."""
-    one, other = (keys_of(x, p.by_column) for x in (p, q))
-    found, left, right = np.intersect1d(one, other, assume_unique=True, return_indices=True)
-    return of_keys(found, p.shape, p.by_column), left, right
+    """The places that two patterns in order have in common, and the elements that stand there."""
+    pattern, left, right = union(p, q)
+    common = (left > 0) & (right > 0)
+    row, column = pattern.places()
+    outer, inner = (column, row) if p.by_column else (row, column)
+    kept = of_places(outer[common], inner[common], p.shape, p.by_column)
+    return kept, left[common] - 1, right[common] - 1
 
 
 def product(p: Pattern, q: Pattern) -> tuple[Pattern, Indices, Indices, Indices]:
@@ -104,15 +123,13 @@ def product(p: Pattern, q: Pattern) -> tuple[Pattern, Indices, Indices, Indices]
     An element of the first meets all in that row of the second which is its column.
     """
     (row, inner), (meets, column) = p.places(), q.places()
-    order = np.argsort(meets, kind="stable")
-    first = np.searchsorted(meets[order], inner)
-    count = np.searchsorted(meets[order], inner, side="right") - first
+    order, starts = grouped(meets, q.shape[0])
+    count = np.diff(starts)[inner]
     left = np.repeat(np.arange(inner.size), count)
     within = np.arange(left.size) - np.repeat(np.cumsum(count) - count, count)
-    right = order[first[left] + within]
+    right = order[starts[inner][left] + within]
     shape = p.shape[0], q.shape[1]
-    places = keys(row[left], column[right], shape, p.by_column)
-    pattern, which = combined(places, shape, p.by_column)
+    pattern, which = combined(row[left], column[right], shape, p.by_column)
     return pattern, left, right, which
 
 
@@ -135,7 +152,7 @@ def numbered(p: Pattern, kind: Kind, start: int = 1) -> Any:
     made = getattr(scipy.sparse, f"{form}_{'matrix' if kind == 'matrix' else 'array'}")
     numbers = np.arange(start, start + p.indices.size)
     shape = p.shape[1:] if kind == "vector" else p.shape
-    return made((numbers, p.indices.copy(), p.indptr.copy()), shape=tuple(shape))
+    return made((numbers, p.indices, p.indptr), shape=tuple(shape))
 
 
 def of_numbered(found: Any) -> tuple[Pattern, Kind, Indices]:
@@ -153,7 +170,8 @@ def of_numbered(found: Any) -> tuple[Pattern, Kind, Indices]:
         row = Pattern(coo.coords[0][at], np.array([0, at.size]), (1, *found.shape))
         return row, "vector", coo.data[at].astype(np.int64)
     held = found if found.format == "csc" else found.tocsr()
-    held.eliminate_zeros()
+    if not held.data.all():
+        held.eliminate_zeros()
     held.sort_indices()
     by_column = held.format == "csc"
     pattern = Pattern(held.indices, held.indptr, held.shape, by_column=by_column)

@@ -23,7 +23,10 @@ class Pattern:
     `transposed`.
     """
 
-    __slots__ = ("_factors", "_held", "_other", "by_column", "indices", "indptr", "shape", "solver")
+    __slots__ = (
+        "_factors", "_held", "_other", "_sorted", "by_column", "indices", "indptr", "shape",
+        "solver",
+    )  # fmt: skip
 
     def __init__(
         self, indices: Any, indptr: Any, shape: Shape, *, by_column: bool = False,
@@ -33,6 +36,7 @@ class Pattern:
         self.solver = solver
         self._other: Pattern | None = None
         self._held: tuple[Any, Any] = None, None  # an array of elements, and SciPy's matrix of them
+        self._sorted: bool | None = None
         self._factors: list[Any] = []  # of the last matrix, shared with the transposed pattern
 
     @property
@@ -51,6 +55,16 @@ class Pattern:
         """The row and the column of each element."""
         along = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
         return (self.indices, along) if self.by_column else (along, self.indices)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether those of each line are in order, and no two stand in one place."""
+        if self._sorted is None:
+            rising = self.indices[1:] > self.indices[:-1]
+            begins = self.indptr[(self.indptr > 0) & (self.indptr < len(self.indices))]
+            rising[begins - 1] = True  # another line
+            self._sorted = bool(rising.all())
+        return self._sorted
 
     def hold(self, values: Any, matrix: Any) -> None:
         """Take a matrix of SciPy's for that of its own elements."""

@@ -13,7 +13,7 @@ from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import reshape
 from tapegrad.functions.sparse import SparseTensor, is_sparse, matrix_of
 from tapegrad.functions.sparse_matrices import added
-from tapegrad.functions.sparse_patterns import Kind, Structure, combined, full, keys, numbered
+from tapegrad.functions.sparse_patterns import Kind, Structure, combined, full, numbered
 from tapegrad.ops.sparse import Pattern
 from tapegrad.scipy.either import among, theirs
 from tapegrad.tensor import Tensor, tensor_of
@@ -213,7 +213,7 @@ def _of_places(data: Any, places: Any, shape: Any, by_column: bool, name: str) -
     held = theirs("scipy.sparse", "coo_array")((np.zeros(values._a.shape), places), shape=shape)
     row, column = (0 * held.coords[0], *held.coords)[-2:]
     size = (1, *held.shape)[-2:]
-    pattern, which = combined(keys(row, column, size, by_column), size, by_column)
+    pattern, which = combined(row, column, size, by_column)
     summed = added(values, which, pattern.indices.size)
     return SparseTensor(summed, pattern, "vector" if held.ndim == 1 else "array")
 
