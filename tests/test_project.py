@@ -64,6 +64,7 @@ RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}
 # (importer, imported): imports inside functions, or for types, that may close a circle, and why.
 LAZY: dict[tuple[str, str], str] = {
     ("tapegrad.ops.large", "tapegrad.kernels.large"): "loops that rows name, when first called",
+    ("tapegrad.dispatch.op_functions", "tapegrad.functions.sparse"): "sparse operands are rare",
     ("tapegrad.tensor", "tapegrad.functions.signatures"): "a stub: methods are put on the Tensor",
     ("tapegrad.tensor", "tapegrad.show.graph_picture"): "a Tensor's picture in notebooks",
     ("tapegrad.autograd.engine", "tapegrad.lift.lifted_sweep"): "gradients under a transform",

@@ -62,7 +62,7 @@ NEAREST: dict[str, str] = {
     "np.diag(e, -1))`",
     "scipy.linalg.expm_frechet": "`tapegrad.jvp(tapegrad.scipy.linalg.expm, (A,), (E,))`",
     "scipy.linalg.matmul_toeplitz": "`tapegrad.scipy.linalg.toeplitz(c, r) @ x`",
-    "scipy.sparse": "`A @ t`, `tapegrad.scipy.sparse.csr_array((t, indices, indptr))`",
+    "scipy.sparse": "`A @ t`, `A * t`, `tapegrad.scipy.sparse.csr_array((t, indices, indptr))`",
     "scipy.stats.wasserstein_distance": "`np.mean(np.abs(np.sort(t) - np.sort(u)))`, of as many",
     "scipy.stats.boxcox": "`scipy.special.boxcox(t, lmbda)`",
     "scipy.stats": "`tapegrad.scipy.stats`, which has densities, distribution functions and "

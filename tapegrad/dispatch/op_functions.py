@@ -78,6 +78,10 @@ def general(op: Op, *given: Any) -> Tensor:
             if hasattr(x, "elementwise_op"):  # no operand, but it knows what to do
                 made: Tensor = x.elementwise_op(op, given)
                 return made
+        if any(type(x).__module__.startswith("scipy.sparse") for x in given):
+            from tapegrad.functions.sparse import with_scipys_matrix
+
+            return with_scipys_matrix(op, given)  # type: ignore[no-any-return]
         raise
     return run(op, operands, {})
 

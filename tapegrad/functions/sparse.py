@@ -156,6 +156,28 @@ class SparseTensor(SparseBase):
         pattern, left, right = intersection(a.pattern, b.pattern)
         return SparseTensor(a.data[left] * b.data[right], pattern, _kind(a, b))
 
+    def maximum(self, other: Any) -> SparseTensor:
+        """The larger one of each two elements, also of what is zero in one matrix."""
+        return self._extreme_of_two(np.maximum, other)
+
+    def minimum(self, other: Any) -> SparseTensor:
+        """The smaller one of each two elements, also of what is zero in one matrix."""
+        return self._extreme_of_two(np.minimum, other)
+
+    def _extreme_of_two(self, ufunc: np.ufunc, other: Any) -> SparseTensor:
+        name, one = ufunc.__name__, self.ordered()
+        if is_sparse(other) and other.shape == self.shape:
+            two = matrix_of(other, name).ordered()
+            pattern, left, right = union(one.pattern, two.pattern)
+            values = ufunc(or_zero(one.data, left), or_zero(two.data, right))
+            return SparseTensor(values, pattern, one.kind)
+        if not _is_number(other) or isinstance(other, Tensor) or ufunc(0, other) != 0:
+            raise ValueError(
+                f"`{name}` of a sparse matrix of shape {self.shape} takes a sparse one of that "
+                "shape, or a number beside which zeros stay zeros"
+            )
+        return one.with_data(ufunc(one.data, other))
+
     def __truediv__(self, other: Any) -> SparseTensor:
         if _is_number(other):
             return self.with_data(self.data / other)
@@ -261,8 +283,15 @@ def matrix_of(x: Any, name: str) -> SparseTensor:
         return x
     if is_sparse(x) and x.ndim == 1:
         return SparseTensor(*parts(x.reshape(1, -1), name), "vector")
-    kind: Kind = "matrix" if hasattr(x, "getrow") else "array"
-    return SparseTensor(*parts(x, name), kind)
+    import scipy.sparse
+
+    return SparseTensor(*parts(x, name), "matrix" if scipy.sparse.isspmatrix(x) else "array")
+
+
+def with_scipys_matrix(op: Any, operands: Any) -> Any:
+    """An operator of a Tensor and a sparse matrix of SciPy's."""
+    given = [matrix_of(x, op.name) if is_sparse(x) else x for x in operands]
+    return next(x for x in given if is_sparse(x)).elementwise_op(op, given)
 
 
 def parts(matrix: Any, name: str) -> tuple[Tensor, Pattern]:

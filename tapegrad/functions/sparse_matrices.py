@@ -13,7 +13,7 @@ from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import reshape
 from tapegrad.functions.sparse_patterns import Kind, numbered, of_numbered, ordered
 from tapegrad.ops.sparse import Pattern
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, tensor_of
 
 
 def added(values: Any, places: Any, size: int) -> Tensor:
@@ -26,6 +26,13 @@ def or_zero(values: Tensor, numbers: np.ndarray) -> Tensor:
     if numbers.all():
         return values[numbers - 1]
     return cat([zeros(1, dtype=values.dtype), values])[numbers]
+
+
+def _without_tensors(key: Any) -> Any:
+    """An index of SciPy's."""
+    if isinstance(key, tuple):
+        return tuple(map(_without_tensors, key))
+    return key.detach().numpy() if isinstance(key, Tensor) else key
 
 
 class SparseBase:
@@ -88,6 +95,13 @@ class SparseBase:
         return int(self.pattern.indices.size)
 
     size = nnz
+
+    def getnnz(self, axis: int | None = None) -> Any:
+        """The number of stored elements, in all, or of each column (`axis` 0) or row."""
+        kept = self._axis(axis, "getnnz")
+        if kept is None:
+            return self.nnz
+        return np.bincount(self.pattern.places()[kept], minlength=self.pattern.shape[kept])
 
     @property
     def indices(self) -> np.ndarray:
@@ -199,25 +213,37 @@ class SparseBase:
 
     def __getitem__(self, key: Any) -> Any:
         """What SciPy gives for an index: a matrix, a vector, or a Tensor of elements."""
-        parts = key if isinstance(key, tuple) else (key,)
-        plain = tuple(k.detach().numpy() if isinstance(k, Tensor) else k for k in parts)
-        return self._moved(lambda a: a[plain if isinstance(key, tuple) else plain[0]])
+        return self._moved(lambda a: a[_without_tensors(key)])
 
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
-        self._fixed("`SparseTensor[...] = value`")
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._write(value, lambda a, numbers: a.__setitem__(_without_tensors(key), numbers))
 
-    def setdiag(self, values: Any, k: int = 0) -> NoReturn:
-        """An error: add `diags_array` of what is to be added."""
-        self._fixed("`setdiag`")
+    def setdiag(self, values: Any, k: int = 0) -> None:
+        """Write a diagonal."""
+        self._write(values, lambda a, numbers: a.setdiag(numbers, k))
+
+    def _write(self, values: Any, write: Callable[[Any, Any], None]) -> None:
+        """Have SciPy write numbers of new elements between those of the present ones."""
+        one = self.ordered()
+        new = values.toarray() if hasattr(values, "toarray") else tensor_of(values, "setitem")
+        new = tensor_of(new, "setitem").to(one.data._a.dtype)
+        matrix = numbered(one.pattern, one.kind).copy()
+        write(matrix, np.arange(new._a.size).reshape(new._a.shape) + one.nnz + 1)
+        made = self.arranged(cat([one.data, reshape(new, (-1,))]), matrix)
+        self.data, self.pattern = made.data, made.pattern
+
+    def sum_duplicates(self) -> None:
+        """Add up elements of the same place, and put them in order."""
+        one = self.ordered()
+        self.data, self.pattern = one.data, one.pattern
+
+    sort_indices = sum_duplicates
 
     def eliminate_zeros(self) -> NoReturn:
         """An error: which elements are zero is not known where a pattern is."""
-        self._fixed("`eliminate_zeros`")
-
-    def _fixed(self, what: str) -> NoReturn:
         raise TypeError(
-            f"{what}: where the {self.nnz} elements of a sparse matrix of Tensors of shape "
-            f"{self.shape} stand is fixed: make another one, by sums, or of `data` and `coords`"
+            f"`eliminate_zeros`: where the {self.nnz} elements of a sparse matrix of Tensors of "
+            f"shape {self.shape} stand does not depend on what they are"
         )
 
     def getrow(self, i: int) -> Self:

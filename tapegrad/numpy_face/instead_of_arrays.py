@@ -56,6 +56,15 @@ def _object(t: Tensor, frame: FrameType) -> np.ndarray:
     return found
 
 
+def _operand(t: Tensor, frame: FrameType) -> np.ndarray | None:
+    """The same, for the operator of a sparse matrix; its method `multiply` has no use for it."""
+    caller: FrameType | None = frame
+    while caller is not None and "multiply" in caller.f_code.co_name:
+        caller = caller.f_back
+    called = caller is not None and caller.f_code.co_name == "__mul__"
+    return _object(t, frame) if called else None
+
+
 def _elements(t: Tensor, frame: FrameType) -> np.ndarray | None:
     """An array of the elements of a vector."""
     if t._a.ndim != 1:
@@ -81,8 +90,11 @@ _INSTEAD: dict[tuple[str, str], Callable[[Tensor, FrameType], np.ndarray | None]
     ("numpy.lib._index_tricks_impl", "__getitem__"): _piece,
     ("numpy.polynomial.polyutils", "mapdomain"): _object,
     ("numpy.polynomial.polyutils", "as_series"): _elements,
-    # The product of a sparse matrix leaves to its operand what is no array of numbers.
+    # Operators of a sparse matrix leave to its operand what is no array of numbers.
+    ("scipy.sparse._base", "_divide"): _object,
     ("scipy.sparse._base", "_matmul_dispatch"): _object,
+    ("scipy.sparse._compressed", "_multiply_2d_with_broadcasting"): _operand,
+    ("scipy.sparse._compressed", "multiply"): _operand,  # of SciPy 1.16
     ("scipy.sparse._coo", "_matmul_dispatch"): _object,
     **{(f"numpy.polynomial.{kind}", name): _coefficients for kind, name in _SERIES.items()},
 }

@@ -270,10 +270,8 @@ OF_SCIPY = {
         f"{kind} {how}": functools.partial(product, scipy.sparse.dia_array(SPARSE).asformat(kind))
         for kind in ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
         for how, product in {
-            "A * x": lambda A, x: A * x,
-            "x * A": lambda A, x: x * A,
-            "A + x": lambda A, x: A + x,
-            "x - A": lambda A, x: x - A,
+            "A.multiply(x)": lambda A, x: A.multiply(x),
+            "A**x": lambda A, x: A**x,
         }.items()
     },
 }

@@ -52,6 +52,42 @@ def test_products_under_transforms(rng):
     )
 
 
+OPERATORS = {
+    "A * x": lambda A, x: A * x,
+    "x * A": lambda A, x: x * A,
+    "A / x": lambda A, x: A / x,
+    "A + x": lambda A, x: A + x,
+    "x - A": lambda A, x: x - A,
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_with_scipys_matrices(name, form, rng):
+    """Products and quotients are sparse, with elements that are a Tensor; of numbers, too."""
+    operator, A = OPERATORS[name], S.asformat(form)
+    of_a_matrix = lambda x: getattr(found := operator(A, x), "toarray", lambda: found)()
+    shapes = [(4, 5), (5,), (4, 1), ()] if name[2] in "*/" else [(4, 5), (5,)]
+    for shape in shapes:
+        x = 1.0 + rng.random(shape)
+        dense = operator(S.toarray(), x)
+        t = tg.tensor(x, requires_grad=True)
+        np.testing.assert_allclose(of_a_matrix(t).detach().numpy(), dense, rtol=1e-14)
+        np.testing.assert_allclose(tg.jit(of_a_matrix)(x), dense, rtol=1e-14)
+        np.testing.assert_allclose(tg.vmap(of_a_matrix)(x[None])[0], dense, rtol=1e-14)
+        assert gradcheck(of_a_matrix, (t,))
+        assert isinstance(operator(A, t), tg.Tensor) is (name[2] in "+-")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_operators_with_scipys_older_matrices(form, rng):
+    A = scipy.sparse.csr_matrix(S).asformat(form)
+    x, y = (tg.tensor(rng.standard_normal(n), requires_grad=True) for n in (5, 4))
+    np.testing.assert_allclose((A * x).detach().numpy(), A * x.detach().numpy())
+    np.testing.assert_allclose((y * A).detach().numpy(), y.detach().numpy() * A)
+    assert gradcheck(lambda x, y: (y[0] * A * x + A * x / y[1]) * y, (x, y))
+
+
 def test_dtypes():
     x = tg.ones(5, dtype=tg.float32)
     assert (S @ x).dtype == tg.float64

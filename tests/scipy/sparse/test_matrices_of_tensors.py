@@ -126,6 +126,7 @@ OF_ONE = {
     "sqrt": lambda a: np.sqrt(a),
     "expm1": lambda a: a.expm1(),
     "real": lambda a: a.real,
+    "maximum(0)": lambda a: (a - B).maximum(0).minimum(0.5),
 }  # fmt: skip
 
 
@@ -148,6 +149,7 @@ OF_TWO = {
     "a.multiply(b)": lambda a, b: a.multiply(b),
     "rows": lambda a, b: a.multiply(b[[0], :]),
     "columns": lambda a, b: a[:, [1]].multiply(b),
+    "maximum": lambda a, b: (a - b).maximum(b - a).minimum(a.T),
     "a + a.T": lambda a, b: a + a.T @ b,
 }
 
@@ -251,9 +253,16 @@ def test_elements_that_stand_twice_in_a_place():
         lambda a: a + a.T, lambda a: a.multiply(a), lambda a: a.diagonal(), lambda a: a.sum(0),
         lambda a: a.tocsc(), lambda a: a.max(),
     ):  # fmt: skip
-        found, wanted = dense(f(of(tg.scipy.sparse, tg.tensor(d)))), of(scipy.sparse, d)
+        found, wanted = dense(f(of(tg.scipy.sparse, tg.tensor(d)))), of(scipy.sparse, d.copy())
         wanted.sum_duplicates()
         np.testing.assert_allclose(found.numpy(), dense(f(wanted)))
+    small = of(tg.scipy.sparse, tg.tensor(d))
+    small.sum_duplicates()
+    np.testing.assert_array_equal(small.data, [3.0, 8.0, 4.0])
+    of_bytes = tg.scipy.sparse.csr_array(
+        (tg.tensor(d[:3]), np.array([1, 0, 2], np.uint8), np.array([0, 2, 3], np.uint8))
+    )
+    np.testing.assert_array_equal(of_bytes[0].data, [2.0, 1.0])
 
 
 def test_complex_elements():
@@ -276,6 +285,38 @@ def test_types_of_elements():
     assert (ints + ints.astype(np.float32)).dtype == tg.float32
     assert ints.astype(np.float32).sum(dtype=np.float64).dtype == tg.float64
     assert ints.sum(dtype=np.float32).dtype == tg.float32
+
+
+WRITES = {
+    "element": lambda a, v: operator.setitem(a, (0, 1), v[0]),
+    "added to": lambda a, v: operator.setitem(a, (2, 1), a[2, 1] + v[0]),
+    "row": lambda a, v: operator.setitem(a, (1, slice(None)), v),
+    "block": lambda a, v: operator.setitem(a, (slice(0, 2), [1, 2]), v[:2]),
+    "sparse": lambda a, v: operator.setitem(a, (slice(0, 2), slice(0, 2)), a[2:, 2:]),
+    "diagonal": lambda a, v: a.setdiag(v),
+    "another": lambda a, v: a.setdiag(v[:3], k=1),
+    "constant": lambda a, v: a.setdiag(2.0, k=-1),
+}
+
+
+@pytest.mark.parametrize("name", ["csr_array", "csc_matrix"])
+@pytest.mark.parametrize("case", WRITES)
+@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
+def test_writing(case, name):
+    def written(home, data, v):
+        a = made(home, name, data, A)
+        before = a.T
+        WRITES[case](a, v)
+        return (a + a @ a.T).toarray() + (0 if home is scipy.sparse else 0 * before.toarray())
+
+    held = elements(A, name)
+    wanted = written(scipy.sparse, held.copy(), V)
+    given = [tg.tensor(x, requires_grad=True) for x in (held, V)]
+    ours = lambda *x: written(tg.scipy.sparse, *x)
+    np.testing.assert_allclose(ours(*given).detach().numpy(), wanted, atol=1e-14)
+    np.testing.assert_allclose(tg.jit(ours)(held, V), wanted, atol=1e-14)
+    np.testing.assert_allclose(tg.vmap(ours)(held[None], V[None])[0], wanted, atol=1e-14)
+    assert gradcheck(ours, given)
 
 
 def test_matrices_are_pytrees():
@@ -312,6 +353,9 @@ def test_what_it_is():
     assert a.asformat("csr").format == "csr"
     assert a.asformat(None) is a
     assert [row.toarray().tolist() for row in a] == WIDE.toarray().tolist()
+    np.testing.assert_array_equal(a.getnnz(0), np.diff(WIDE.tocsc().indptr))
+    np.testing.assert_array_equal(a.getnnz(axis=-1), np.diff(WIDE.indptr))
+    assert a.getnnz() == a.nnz
     index = tg.tensor([2, 0])
     np.testing.assert_array_equal(a[index].toarray(), WIDE[[2, 0]].toarray())
 
@@ -340,8 +384,9 @@ def test_what_cannot_be_is_refused():
         (lambda: a[5], IndexError, "out of bounds|out of range"),
         (lambda: a.asformat("lil"), ValueError, "held as 'csr' or 'csc', got 'lil'"),
         (lambda: a.eliminate_zeros(), TypeError, "`eliminate_zeros`: where the 8 elements"),
-        (lambda: a.setdiag(1.0), TypeError, "make another one"),
-        (lambda: operator.setitem(a, 0, 1.0), TypeError, r"`SparseTensor\[...\] = value`"),
+        (lambda: a.maximum(1.0), ValueError, r"`maximum` .* \(4, 4\) .* zeros stay zeros"),
+        (lambda: a.minimum(wide), ValueError, "takes a sparse one of that shape"),
+        (lambda: operator.setitem(a, (9, 9), 1.0), IndexError, "out of"),
         (lambda: len(a), TypeError, "ambiguous"),
         (
             lambda: tg.scipy.sparse.csr_matrix(wide) ** 2, ValueError,
