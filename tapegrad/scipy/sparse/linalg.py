@@ -27,12 +27,13 @@ from tapegrad.scipy.sparse.construction import diags as _diags
 from tapegrad.scipy.sparse.construction import of_tensor as _of_tensor
 from tapegrad.scipy.sparse.construction import tril as _tril
 from tapegrad.scipy.sparse.construction import triu as _triu
+from tapegrad.scipy.sparse.exponentials import expm_multiply
 from tapegrad.scipy.sparse.iterative_solvers import krylov as _krylov
 from tapegrad.tensor import tensor_of as _tensor_of
 
 __all__ = [
-    "bicg", "bicgstab", "cg", "cgs", "expm", "factorized", "gmres", "inv", "lgmres", "matrix_power",
-    "minres", "norm", "splu", "spsolve", "spsolve_triangular", "tfqmr",
+    "bicg", "bicgstab", "cg", "cgs", "expm", "expm_multiply", "factorized", "gmres", "inv",
+    "lgmres", "matrix_power", "minres", "norm", "splu", "spsolve", "spsolve_triangular", "tfqmr",
 ]  # fmt: skip
 
 cg = _krylov("cg", "conjugate gradients, `A` being positive definite")
