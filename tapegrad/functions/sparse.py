@@ -79,6 +79,16 @@ class SparseTensor(SparseBase):
             return NotImplemented if mapped is None else mapped()
         return self._operator(ufunc, inputs)
 
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """`np.dot`, and functions that are methods or properties, too."""
+        if func is np.dot:
+            a, b = args
+            return a.dot(b) if isinstance(a, SparseTensor) else b.__rmatmul__(a)
+        found = getattr(self, func.__name__, None) if args and args[0] is self else None
+        if found is None:
+            return NotImplemented
+        return found(*args[1:], **kwargs) if callable(found) else found
+
     def elementwise_op(self, op: Any, args: Any) -> Any:
         """An operation of Tensors of which this is an operand."""
         found = self._operator(op.forward, args)

@@ -131,6 +131,15 @@ class SparseBase:
     def __len__(self) -> NoReturn:
         raise TypeError("the length of a sparse matrix is ambiguous: use `shape[0]`, or `nnz`")
 
+    def _compared(self, other: object) -> bool:
+        raise TypeError(
+            f"a sparse matrix of Tensors of shape {self.shape} is not compared, as where the "
+            "result has elements depended on what they are: compare its `data`, or `toarray()`"
+        )
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compared
+    __hash__ = object.__hash__
+
     def __repr__(self) -> str:
         order = "column by column" if self.pattern.by_column else "row by row"
         return f"<SparseTensor of {self.dtype}, shape {self.shape}, {self.nnz} elements {order}>"
@@ -155,12 +164,16 @@ class SparseBase:
         return self if self.format == "csc" else self._moved(lambda a: a.tocsc())
 
     def tocoo(self, copy: bool = False) -> Self:
-        """The matrix itself, which has `row`, `col` and `data`."""
-        return self
+        """The matrix, which has `row`, `col` and `data` as it is."""
+        return self.with_data(self.data)
+
+    def tolil(self, copy: bool = False) -> Self:
+        """The matrix, which can be written in as it is."""
+        return self.with_data(self.data)
 
     def asformat(self, format: str | None, copy: bool = False) -> Self:
-        """The matrix as "csr", "csc" or "coo"."""
-        if format not in (None, "csr", "csc", "coo"):
+        """The matrix as "csr" or "csc"; as "coo" and "lil" it is what it was."""
+        if format not in (None, "csr", "csc", "coo", "lil"):
             raise ValueError(
                 f"`asformat`: a sparse matrix of Tensors is held as 'csr' or 'csc', got {format!r}"
             )

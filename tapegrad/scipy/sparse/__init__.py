@@ -34,6 +34,7 @@ from tapegrad.scipy.sparse.construction import (
     diags_array,
     hstack,
     issparse,
+    isspmatrix,
     kron,
     kronsum,
     spdiags,
@@ -45,7 +46,8 @@ from tapegrad.scipy.sparse.construction import (
 __all__ = [
     "SparseTensor", "block_array", "block_diag", "bmat", "coo_array", "coo_matrix", "csc_array",
     "csc_matrix", "csr_array", "csr_matrix", "dia_array", "dia_matrix", "diags", "diags_array",
-    "hstack", "issparse", "kron", "kronsum", "linalg", "spdiags", "tril", "triu", "vstack",
+    "hstack", "issparse", "isspmatrix", "kron", "kronsum", "linalg", "spdiags", "tril", "triu",
+    "vstack",
 ]  # fmt: skip
 
 

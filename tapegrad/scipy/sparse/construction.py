@@ -267,17 +267,18 @@ def _placed(name: str, given: Any, *args: Any, **kwargs: Any) -> Any:
     if not among(given):
         return function(given, *args, **kwargs)
     elements, dtype = _Elements(), kwargs.get("dtype")
-    if "dtype" in kwargs:
+    if name.startswith("diags") or dtype is not None:
         kwargs["dtype"] = np.int64  # of numbers
     found = elements.arranged(function(elements.numbers(given), *args, **kwargs))
     return found if dtype is None else found.astype(dtype)
 
 
 def diags(
-    diagonals: Any, offsets: Any = 0, shape: Any = None, format: str | None = None,
-    dtype: Any = None,
-) -> Any:  # fmt: skip
+    diagonals: Any, offsets: Any = 0, shape: Any = None, format: str | None = None, **kwargs: Any
+) -> Any:
     """A matrix of diagonals; those of one element are repeated, if there is a shape.
+
+    It may be given a `dtype`.
 
     >>> import tapegrad as tg
     >>> t = tg.tensor(3.0)
@@ -285,12 +286,12 @@ def diags(
     tensor([[ 3., -1.],
             [ 0.,  3.]])
     """
-    return _placed("diags", diagonals, offsets, shape, format, dtype=dtype)
+    return _placed("diags", diagonals, offsets, shape, format, **kwargs)
 
 
 def diags_array(
     diagonals: Any, /, *, offsets: Any = 0, shape: Any = None, format: str | None = None,
-    dtype: Any = None,
+    **kwargs: Any,
 ) -> Any:  # fmt: skip
     """An array of diagonals, as `diags`.
 
@@ -299,9 +300,7 @@ def diags_array(
     tensor([[0., 0.],
             [1., 0.]])
     """
-    return _placed(
-        "diags_array", diagonals, offsets=offsets, shape=shape, format=format, dtype=dtype
-    )
+    return _placed("diags_array", diagonals, offsets=offsets, shape=shape, format=format, **kwargs)
 
 
 def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: str | None = None) -> Any:
@@ -443,3 +442,15 @@ def issparse(x: Any) -> bool:
     True
     """
     return isinstance(x, SparseTensor) or bool(theirs("scipy.sparse", "issparse")(x))
+
+
+def isspmatrix(x: Any) -> bool:
+    """Whether something is a sparse matrix with SciPy's older operators.
+
+    >>> import tapegrad as tg
+    >>> tg.scipy.sparse.isspmatrix(tg.scipy.sparse.csr_array(tg.ones(2, 2)))
+    False
+    """
+    if isinstance(x, SparseTensor):
+        return x.kind == "matrix"
+    return bool(theirs("scipy.sparse", "isspmatrix")(x))

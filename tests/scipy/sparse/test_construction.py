@@ -104,6 +104,12 @@ def test_of_arrays_they_are_scipys():
         ours.spdiags(W, [0, 1], 3, 3),
     ):  # fmt: skip
         assert scipy.sparse.issparse(made)
+    assert ours.diags_array([1], offsets=[0], dtype=None).dtype == int
+    with pytest.warns(FutureWarning, match="cast to float64"):  # as SciPy does
+        assert ours.diags([1], [0]).dtype == float
+    assert ours.isspmatrix(ours.csr_matrix(A))
+    assert ours.isspmatrix(ours.csr_matrix(tg.tensor(W)))
+    assert not ours.isspmatrix(ours.csr_array(tg.tensor(W)))
     assert ours.issparse(A)
     assert ours.issparse(csr(ours, tg.tensor(A.data)))
     assert not ours.issparse(tg.tensor(V))
