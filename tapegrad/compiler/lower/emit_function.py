@@ -114,7 +114,7 @@ class FunctionEmitter:
             return
         self._interpret()
         if not self.module.repeated:
-            self.module.time += nanoseconds(step, nest)
+            self.module.time += nanoseconds(step, nest, loops=False)
         if isinstance(step, Call):
             self._call(step)
             return

@@ -29,6 +29,7 @@ from tapegrad.compiler.lower.first_tier import (
 from tapegrad.compiler.lower.module_functions import LOOPING, TABLES, Functions
 from tapegrad.compiler.lower.vector_code import REGISTER_BYTES
 from tapegrad.compiler.schedule.fusion import Schedule
+from tapegrad.compiler.schedule.run_time import of_graph
 from tapegrad.compiler.schedule.speculative_products import ExactNest
 from tapegrad.compiler.schedule.step_ir import Call, RoutineCall, ScheduleState
 
@@ -120,7 +121,8 @@ class Module(Functions):
     def _counts(self, found: Lowered) -> Counts | None:
         """What a first tier counts, if there should be one."""
         compiling = compile_time(found.text, found.level) + OF_OPERATION * self.interpreted
-        short = compiling < LONG_TO_COMPILE or self.time > compiling or found.callbacks
+        whole = of_graph(self.schedule)
+        short = compiling < LONG_TO_COMPILE or whole > compiling or found.callbacks
         return None if short and not found.interpreted else counts(compiling, self.time)
 
     def _length(self) -> int:

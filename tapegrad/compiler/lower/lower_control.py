@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tapegrad.compiler.ir.control_ops import BRANCH, Repeat
 from tapegrad.compiler.lower.first_tier import mark
-from tapegrad.compiler.schedule.run_time import nanoseconds_of_trip
+from tapegrad.compiler.schedule.run_time import of_graph
 from tapegrad.compiler.schedule.step_ir import COPIED, ControlStep, carry_room, graphs_work, nbytes
 
 FIRST = 64  # trips to allocate for at first, where their number is unknown
@@ -156,7 +156,7 @@ class _Loop:
             self._status(f"call i64 @{self.until}(ptr %in, ptr %truth, ptr %work)")
             more = self.let(f"icmp ne i8 {self.let('load i8, ptr %go')}, 0")
         self.add(f"br i1 {more}, label %body, label %after", "body:")
-        self.add(mark(sum(map(nanoseconds_of_trip, self.step.graphs))))
+        self.add(mark(sum(of_graph(graph, loops=False) for graph in self.step.graphs)))
         if self.until is None or not self.stacks:
             return
         room = self.let("load i64, ptr %room")

@@ -71,7 +71,7 @@ class Functions:
         self.registers = 0  # and how many there are
         self.interpreted_code: list[np.ndarray] = []  # for the interpreter, in front of constants
         self.interpreted = 0  # operations of interpreted nests
-        self.time = 0.0  # the nanoseconds that a first tier takes, roughly
+        self.time = 0.0  # the nanoseconds that a first tier takes but for loops, roughly
 
     def level(self) -> int:
         """LLVM's optimisation level.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from tapegrad.compiler.ir.control_ops import LOOP
 from tapegrad.compiler.ir.loop_nest import Nest
 from tapegrad.compiler.llvm.scalar_ops import calls
 from tapegrad.compiler.schedule.step_ir import (
@@ -20,13 +21,15 @@ from tapegrad.compiler.schedule.step_ir import (
 OPERATION, FUNCTION, SMALL, LARGE, BETWEEN = 1.5, 12.0, 1.5, 0.15, 10.0
 
 
-def nanoseconds(step: Step, nest: Nest | None) -> float:
-    """The time of a step; loops whose trips are not known count as one trip."""
+def nanoseconds(step: Step, nest: Nest | None, loops: bool = True) -> float:
+    """The time of a step; loops count as one trip where the number is not known, or not at all."""
     if nest is not None:
         each = sum(FUNCTION if calls(term.name) else OPERATION for term in nest.terms)
         return BETWEEN + prod(nest.domain) * max(each, OPERATION)
     if isinstance(step, ControlStep):
-        return BETWEEN + (step.trips or 1) * sum(map(nanoseconds_of_trip, step.graphs))
+        if step.node.op is LOOP and not loops:
+            return BETWEEN
+        return BETWEEN + (step.trips or 1) * sum(of_graph(g, loops) for g in step.graphs)
     if isinstance(step, SmallMatmul):
         return BETWEEN + SMALL * step.size
     if isinstance(step, Gemm):
@@ -36,6 +39,8 @@ def nanoseconds(step: Step, nest: Nest | None) -> float:
     return BETWEEN
 
 
-def nanoseconds_of_trip(schedule: ScheduleState) -> float:
-    """The time of one run of a graph."""
-    return sum(map(nanoseconds, schedule.steps, schedule.nests))
+def of_graph(schedule: ScheduleState, loops: bool = True) -> float:
+    """The time of one run of what a loop or a branch owns."""
+    return sum(
+        nanoseconds(*each, loops) for each in zip(schedule.steps, schedule.nests, strict=True)
+    )
