@@ -477,7 +477,7 @@ NOT_CALLED = {  # helpers of other modules, and names that only operators reach
     "all_equal", "dims_of_both", "known", "part", "recorded", "same_dtype", "check_system", "tolerances",
     "values_beside_vectors", "without_front", "without_imaginary", "along_dims", "along_one",
     "triangular", "numbers", "order_statistic", "quantiles", "unless_nan", "finite", "parsed", "fitting", "diagonal_places", "near", "slope", "scaled_by_power",
-    "bins_of", "edges_of", "neutral", "stacked", "quotient_and_rest", "norm_of", "with_index_tensors",
+    "bins_of", "bordered", "edges_of", "neutral", "stacked", "quotient_and_rest", "norm_of", "with_index_tensors",
 }  # fmt: skip
 
 
