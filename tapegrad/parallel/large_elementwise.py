@@ -140,8 +140,7 @@ def launch(
 
 def _pieces(kernel: Any, n: int, at: Steps, steps: Steps, threads: int) -> list[list[int]]:
     """The launches of one row, in several calls for each thread: who comes late does fewer."""
-    pieces = PIECES * threads
-    size = n // pieces
+    size = max(n // (PIECES * threads), 1)
     size -= size % BLOCK if size > BLOCK else 0
     moves = [size * s for s in steps]
     count = n // size
