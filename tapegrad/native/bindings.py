@@ -312,7 +312,9 @@ class Bindings:
         row[OpRow.word] = op.code | DTYPE_BITS[F8] | (SAVES if any(reads) else 0)
         row[OpRow.reads : OpRow.reads + len(reads)] = reads
         row[OpRow.is_boolean], row[OpRow.is_mean] = _compares(op), op.name == "mean"
-        if op.kind is ELEMENTWISE:
+        # Loops are for operations whose operands all have derivatives, or none.
+        partly = any(op.moving) and not all(op.moving) and loops_of(op)
+        if op.kind is ELEMENTWISE and not partly:
             places = {"d": OpRow.loops, "f": OpRow.loops_f4}
             if op.complex and not op.ordered:
                 places["D"] = OpRow.loops_c16
