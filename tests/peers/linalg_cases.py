@@ -217,7 +217,9 @@ for a, b in [((4, 2), (4, 3)), ((2, 4), (2, 3)), (SQ, SQ), ((4, 2), (4,)), ((2, 
             floats(lambda t, a, b, d=driver: tuple(t.linalg.lstsq(a, b, driver=d))[2:], a, b)
 floats(
     lambda t, a, b: (
-        t.linalg.lstsq(t.cat([a, a], -1), b).solution,
+        # Not by gelsy: PyTorch leaves its pivots as they happen to stand in memory, and finds
+        # another solution now and then where the rank is not full.
+        t.linalg.lstsq(t.cat([a, a], -1), b, driver="gelss").solution,
         t.linalg.lstsq(t.cat([a, a], -1), b, rcond=0.5, driver="gelsd").solution,
         t.linalg.lstsq(t.cat([a, a], -1), b, driver="gelsd")[2],
     ),
