@@ -10,15 +10,19 @@ from tapegrad.kernels.flags import typed
 from tapegrad.kernels.launch_abi import BEGUN, CALLBACK, IDLE, PARKED, POSTED, Launch, Mailbox
 from tapegrad.kernels.memory import address, call8, exchange, exchange_if, load, pause
 
+SHARES = 8  # in which threads take the calls of a launch, if these are many
+
 
 @typed
-def call(launch_at):
-    """Call a kernel for each row."""
+def some(launch_at, first, last):
+    """Call a kernel for some of the rows."""
     kernel, step = Launch(launch_at).kernel, Launch(launch_at).steps
     given = Launch(launch_at).arguments
-    a, b, c, d = given[0], given[1], given[2], given[3]
-    e, f, g, h = given[4], given[5], given[6], given[7]
-    for _ in range(Launch(launch_at).calls):
+    a, b = given[0] + first * step[0], given[1] + first * step[1]
+    c, d = given[2] + first * step[2], given[3] + first * step[3]
+    e, f = given[4] + first * step[4], given[5] + first * step[5]
+    g, h = given[6] + first * step[6], given[7] + first * step[7]
+    for _ in range(first, last):
         call8(kernel, a, b, c, d, e, f, g, h)
         a += step[0]
         b += step[1]
@@ -33,25 +37,15 @@ def call(launch_at):
 
 @typed
 def share(launch_at):
-    """Call a kernel for each row that no other thread has taken."""
-    kernel, step = Launch(launch_at).kernel, Launch(launch_at).steps
-    given, calls = Launch(launch_at).arguments, Launch(launch_at).calls
-    taken = address(Launch(launch_at).taken)
-    k = load(taken)
-    while k < calls:
-        if exchange_if(taken, k, k + 1) == k:
-            call8(
-                kernel,
-                given[0] + k * step[0],
-                given[1] + k * step[1],
-                given[2] + k * step[2],
-                given[3] + k * step[3],
-                given[4] + k * step[4],
-                given[5] + k * step[5],
-                given[6] + k * step[6],
-                given[7] + k * step[7],
-            )
-        k = load(taken)
+    """Call a kernel for the rows that no other thread has taken."""
+    calls, taken = Launch(launch_at).calls, address(Launch(launch_at).taken)
+    share_of = max(calls // SHARES, 1)
+    first = load(taken)
+    while first < calls:
+        last = min(first + share_of, calls)
+        if exchange_if(taken, first, last) == first:
+            some(launch_at, first, last)
+        first = load(taken)
     return 0
 
 
@@ -65,7 +59,7 @@ def share_all(launches_at, count, own):
 
 def rows(launch_at):
     """Launch on this thread."""
-    return call(launch_at)
+    return some(launch_at, 0, Launch(launch_at).calls)
 
 
 def serve(mail_at, patience):

@@ -166,10 +166,11 @@ def factorial(n: _Any, exact: bool = False, extend: str = "zero") -> _Any:
     return _np.where(below, 0.0, found)
 
 
-def _order_and_place(n: _Any, z: _Any) -> tuple[Tensor, Tensor]:
-    """An order in the type of the argument that it goes with."""
+def _spherical(row: _Any, slope: _Any, n: _Any, z: _Any, derivative: bool) -> _Any:
+    """A spherical Bessel function, or its derivative; the order in the type of the argument."""
     place = _floating(_tensor(z))
-    return _tensor(n).to(place.dtype), place
+    order = _tensor(n).to(place.dtype)
+    return slope(row, order, place) if derivative else row(order, place)
 
 
 @_for_tensors("scipy.special")
@@ -180,9 +181,7 @@ def spherical_jn(n: _Any, z: _Any, derivative: bool = False) -> _Any:
     >>> tg.scipy.special.spherical_jn(1, tg.tensor(2.0))
     tensor(0.4354)
     """
-    n, z = _order_and_place(n, z)
-    row = _rows.spherical_jn
-    return _rows.spherical_slope(row, n, z) if derivative else row(n, z)
+    return _spherical(_rows.spherical_jn, _rows.spherical_slope, n, z, derivative)
 
 
 @_for_tensors("scipy.special")
@@ -193,9 +192,7 @@ def spherical_yn(n: _Any, z: _Any, derivative: bool = False) -> _Any:
     >>> tg.scipy.special.spherical_yn(1, tg.tensor(2.0))
     tensor(-0.3506)
     """
-    n, z = _order_and_place(n, z)
-    row = _rows.spherical_yn
-    return _rows.spherical_slope(row, n, z) if derivative else row(n, z)
+    return _spherical(_rows.spherical_yn, _rows.spherical_slope, n, z, derivative)
 
 
 @_for_tensors("scipy.special")
@@ -206,9 +203,7 @@ def spherical_in(n: _Any, z: _Any, derivative: bool = False) -> _Any:
     >>> tg.scipy.special.spherical_in(1, tg.tensor(2.0))
     tensor(0.9744)
     """
-    n, z = _order_and_place(n, z)
-    row = _rows.spherical_in
-    return _rows.modified_spherical_slope(row, n, z) if derivative else row(n, z)
+    return _spherical(_rows.spherical_in, _rows.modified_spherical_slope, n, z, derivative)
 
 
 @_for_tensors("scipy.special")
@@ -219,9 +214,8 @@ def spherical_kn(n: _Any, z: _Any, derivative: bool = False) -> _Any:
     >>> tg.scipy.special.spherical_kn(1, tg.tensor(2.0))
     tensor(0.1594)
     """
-    n, z = _order_and_place(n, z)
-    row = _rows.spherical_kn
-    return -_rows.modified_spherical_slope(row, n, z) if derivative else row(n, z)
+    found = _spherical(_rows.spherical_kn, _rows.modified_spherical_slope, n, z, derivative)
+    return -found if derivative else found
 
 
 def __getattr__(name: str) -> _Any:

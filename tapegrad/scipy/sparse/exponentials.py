@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.functions.joining import stack
-from tapegrad.functions.sparse import SparseTensor, is_sparse, matrix_of
+from tapegrad.functions.sparse import SparseTensor, alike, is_sparse, matrix_of
 from tapegrad.scipy.either import for_tensors
 from tapegrad.scipy.sparse.construction import csr_array, diags_array
 from tapegrad.tensor import Tensor, tensor_of
@@ -40,7 +40,8 @@ def expm_multiply(
             f"`expm_multiply`: a matrix of shape {a.shape} and a Tensor of shape {b._a.shape} do "
             "not fit together"
         )
-    a, b = _of_one_type(SparseTensor(a.data, a.pattern), b)
+    values, b = alike(a.data, b)
+    a = SparseTensor(values, a.pattern)
     if start is None and stop is None and num is None:
         return _multiplied(a, b)
     times, step = np.linspace(
@@ -51,11 +52,6 @@ def expm_multiply(
     for _ in times[1:]:
         found.append(_multiplied(a * float(step), found[-1]))
     return stack(found)
-
-
-def _of_one_type(a: SparseTensor, b: Tensor) -> tuple[SparseTensor, Tensor]:
-    kind = np.result_type(a.data._a.dtype, b._a.dtype, np.float32)
-    return a.astype(kind), b.to(kind)
 
 
 def _multiplied(a: SparseTensor, b: Tensor) -> Tensor:
